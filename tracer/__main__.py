@@ -1,0 +1,5 @@
+"""``python -m tracer``: see `tracer.cli`."""
+
+from tracer.cli import main
+
+main()

@@ -1,0 +1,64 @@
+"""Gradients of the kinds that only multiply and add, derived from their forward equation.
+
+For ``out[I] = Σ_s a[A]·b[B]·c`` the chain rule (reverse mode) gives
+``d_a[A] = Σ_{letters not in A} d_out[I]·b[B]·c``: the output and an operand change places.
+Kinds with another form (softmax, layer norm, …) state their gradients themselves.
+"""
+
+from tracer.ops.language import Equation, Node
+
+
+def derive_gradients(forward: Equation, inputs: tuple[str, ...]) -> dict[str, list[Equation]]:
+    """``{"d_x": [equation]}`` for each of `inputs`; each must occur once, with plain letters."""
+    terms = list(_terms(forward.body, []))
+    return {f"d_{name}": [_gradient(forward, terms, name)] for name in inputs}
+
+
+def _terms(node: Node, summed: list[Node]):
+    """The additive terms as (factors, divisors, summed letters)."""
+    match node:
+        case ["binary", "+", left, right]:
+            yield from _terms(left, summed)
+            yield from _terms(right, summed)
+        case _:
+            yield _factors(node, summed)
+
+
+def _factors(node: Node, summed: list[Node]):
+    match node:
+        case ["binary", "*", left, right]:
+            f1, d1, s1 = _factors(left, summed)
+            f2, d2, s2 = _factors(right, summed)
+            return f1 + f2, d1 + d2, s1 + [s for s in s2 if s not in s1]
+        case ["binary", "/", left, right]:
+            f, d, s = _factors(left, summed)
+            return f, [*d, right], s
+        case ["reduce", "sum", over, body]:
+            f, d, s = _factors(body, summed)
+            return f, d, s + over
+    return [node], [], list(summed)
+
+
+def _gradient(forward: Equation, terms: list, name: str) -> Equation:
+    holding = [term for term in terms if any(f[0] == "read" and f[1] == name for f in term[0])]
+    if len(holding) != 1:
+        raise ValueError(f"cannot derive the gradient of {name}: it must occur in exactly one term")
+    factors, divisors, summed = holding[0]
+    own = next(f for f in factors if f[0] == "read" and f[1] == name)
+    if any(item[0] not in ("letter", "ellipsis") for item in own[2]):
+        raise ValueError(f"cannot derive the gradient of {name}: its index is not plain letters")
+    incoming: Node = ["read", f"d_{forward.name}", forward.index]
+    body = _product([incoming, *[f for f in factors if f is not own]])
+    over = [letter for letter in [*forward.index, *summed] if letter not in own[2]]
+    body = ["reduce", "sum", over, body] if over else body
+    for divisor in divisors:
+        body = ["binary", "/", body, divisor]
+    return Equation(f"d_{name}", own[2], body)
+
+
+def _product(factors: list[Node]) -> Node:
+    body = factors[0]
+    for factor in factors[1:]:
+        body = ["binary", "*", body, factor]
+    return body
+

@@ -1,0 +1,13 @@
+"""Rows looked up in a table: token embedding (by id) and position embedding (by position)."""
+
+from tracer.ops.registry import define
+
+POSITIONS = define("positions", "positions are numbered 0, 1, …, T−1", "out[t] = t")
+
+EMBEDDING = define(
+    "embedding",
+    "Bengio et al. 2003, section 2; Radford et al. 2018",
+    "out[t, d] = table[ids[t], d]",
+    # A row gets the gradients of every position that looked it up; the other rows get zero.
+    gradients={"table": "d_table[v, d] = sum(t, d_out[t, d] * (ids[t] == v))"},
+)

@@ -1,0 +1,19 @@
+"""GELU in its exact form, x·Φ(x), with Φ the standard normal distribution function."""
+
+from tracer.ops.registry import define
+
+GELU = define(
+    "gelu",
+    "Hendrycks and Gimpel 2016, equation 1 (exact, erf)",
+    """
+    cdf[...] = (1 + erf(x[...] / sqrt(2))) / 2
+    out[...] = x[...] * cdf[...]
+    """,
+    gradients={
+        "x": """
+            cdf[...] = (1 + erf(x[...] / sqrt(2))) / 2
+            density[...] = exp(-(x[...] * x[...]) / 2) / sqrt(2 * pi)
+            d_x[...] = d_out[...] * (cdf[...] + x[...] * density[...])
+            """,
+    },
+)

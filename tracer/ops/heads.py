@@ -1,0 +1,26 @@
+"""Features cut into heads and joined again; no arithmetic, only another index."""
+
+from tracer.ops.registry import define
+
+SPLIT_HEADS = define(
+    "split_heads",
+    "Vaswani et al. 2017, section 3.2.2; fused rows: all of Q, then K, then V, head by head",
+    {
+        "query": "query[h, t, d] = qkv[t, h * size(d) + d]",
+        "key": "key[h, t, d] = qkv[t, size(h) * size(d) + h * size(d) + d]",
+        "value": "value[h, t, d] = qkv[t, 2 * size(h) * size(d) + h * size(d) + d]",
+    },
+    gradients={
+        "qkv": """
+            n[()] = heads * head_width
+            d_qkv[t, o] = where(o < n[()], d_query[o // head_width, t, o % head_width], where(o < 2 * n[()], d_key[(o - n[()]) // head_width, t, o % head_width], d_value[(o - 2 * n[()]) // head_width, t, o % head_width]))
+            """,
+    },
+)
+
+CONCATENATE_HEADS = define(
+    "concatenate_heads",
+    "Vaswani et al. 2017, section 3.2.2",
+    "out[t, o] = x[o // head_width, t, o % head_width]",
+    gradients={"x": "d_x[h, t, d] = d_out[t, h * size(d) + d]"},
+)

@@ -1,0 +1,209 @@
+"""The small language in which every kind of operation is written, once.
+
+A kind of operation is a few equations over named arrays, one per line::
+
+    m[...]      = max(k, x[..., k])
+    e[..., k]   = exp(x[..., k] - m[...])
+    out[..., k] = e[..., k] / sum(k, e[..., k])
+
+From this text alone come: the recomputation in NumPy (`tracer.ops.evaluate`), the recomputation
+and the written-out working of a single number in the browser (`static/js/evaluate.js`), the formula
+on the page (`site_builder/formula.py`), what an operand is used for, and, where an equation only
+multiplies and adds, its gradient (`tracer.ops.derive`).  Nothing about an operation is said twice.
+
+Grammar (a subset of Python's expressions, read with `ast`):
+
+* ``x[t, d]``            an element; an index may be a letter, ``...``, or any integer expression;
+                        ``x[()]`` is the one element of a scalar
+* ``sum(d, …)``, ``max(d, …)``   reductions over a letter (or a tuple of letters, or ``...``)
+* ``nth_largest(v, …, n)``       the index of the n-th largest value, ties to the lower index
+* ``exp log sqrt erf``           functions of one value;  ``size(d)`` the length of an axis
+* ``where(c, a, b)``, ``a == b``, ``a <= b`` …   choices; a comparison is 1 or 0
+* ``mcg31m1(s, n)``              the n-th number of the dropout stream that starts from the word s
+* ``flat(...)``                  the row-major number of an element within its array
+* ``+ - * / // % **``, numbers, ``inf``, ``pi``, and bare names: letters or step attributes
+
+Nodes are plain lists, so that they travel to the browser as JSON without a second format.
+"""
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+Node = list
+
+REDUCTIONS = {"sum", "max", "nth_largest"}
+FUNCTIONS = {"exp", "log", "sqrt", "erf"}
+_BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+           ast.Pow: "**"}
+_COMPARE = {ast.Eq: "==", ast.LtE: "<=", ast.Lt: "<", ast.GtE: ">=", ast.Gt: ">"}
+ELLIPSIS: Node = ["ellipsis"]
+
+
+@dataclass(frozen=True)
+class Equation:
+    """``name[index] = body``; the letters of `index` range over the array's whole shape."""
+
+    name: str
+    index: list[Node]
+    body: Node
+
+    def to_json(self) -> list:
+        return [self.name, self.index, self.body]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of operation: what it computes (`forward`) and how gradients pass (`gradient`).
+
+    `targets` maps the name of each array the kind can make to the equations that make it; the last
+    equation defines the target, the ones before are intermediate values shown in the working.
+    A gradient target is named ``d_<operand>``, and reads ``d_<output>``.
+    """
+
+    name: str
+    source: str
+    targets: dict[str, list[Equation]]
+    inputs: tuple[str, ...] = field(default=())
+
+    def operands(self, target: str) -> list[str]:
+        """Names that `target` reads but does not define, in order of appearance."""
+        defined = {eq.name for eq in self.targets[target]}
+        seen: dict[str, None] = {}
+        for equation in self.targets[target]:
+            for node in walk(equation.body):
+                if node[0] == "read" and node[1] not in defined:
+                    seen[node[1]] = None
+        return list(seen)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Every node of an expression, outermost first."""
+    yield node
+    for part in node[1:]:
+        if isinstance(part, list):
+            if part and isinstance(part[0], list):
+                for child in part:
+                    yield from walk(child)
+            elif part and isinstance(part[0], str):
+                yield from walk(part)
+
+
+def transform(node: Node, change: Callable[[Node], Node | None]) -> Node:
+    """A copy of `node` in which `change` has replaced what it returns a node for."""
+    replaced = change(node)
+    if replaced is not None:
+        return replaced
+    return [_transform_part(part, change) for part in node]
+
+
+def _transform_part(part, change):
+    if not isinstance(part, list) or not part:
+        return part
+    if isinstance(part[0], list):
+        return [transform(child, change) for child in part]
+    return transform(part, change) if part[0] in NODE_TYPES else part
+
+
+NODE_TYPES = {"number", "letter", "name", "read", "binary", "negate", "compare", "call", "reduce",
+              "where", "size", "ellipsis", "flat", "stream"}
+
+
+def parse(text: str) -> list[Equation]:
+    """Read equations, one per line.  Raises `SyntaxError` for what is outside the grammar."""
+    statements = ast.parse("\n".join(line.strip() for line in text.strip().splitlines())).body
+    letters = _letters_of(statements)
+    return [_equation(statement, letters) for statement in statements]
+
+
+def _letters_of(statements: list[ast.stmt]) -> set[str]:
+    """Index letters: bare names in an index on the left, or bound by a reduction."""
+    found = set()
+    for statement in statements:
+        target = statement.targets[0]
+        found |= {n.id for n in _index_items(target) if isinstance(n, ast.Name)}
+        for node in ast.walk(statement.value):
+            if isinstance(node, ast.Call) and node.func.id in REDUCTIONS:
+                binder = node.args[0]
+                names = binder.elts if isinstance(binder, ast.Tuple) else [binder]
+                found |= {n.id for n in names if isinstance(n, ast.Name)}
+    return found
+
+
+def _index_items(node: ast.Subscript) -> list[ast.expr]:
+    return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def _equation(statement: ast.stmt, letters: set[str]) -> Equation:
+    target = statement.targets[0]
+    body = _expression(statement.value, letters)
+    return Equation(target.value.id, [_expression(i, letters) for i in _index_items(target)], body)
+
+
+def _expression(node: ast.expr, letters: set[str]) -> Node:
+    read = lambda child: _expression(child, letters)  # noqa: E731
+    match node:
+        case ast.Constant(value=value) if value is Ellipsis:
+            return ELLIPSIS
+        case ast.Constant(value=value):
+            return ["number", value]
+        case ast.Name(id=name):
+            return ["letter", name] if name in letters else ["name", name]
+        case ast.Subscript(value=ast.Name(id=name)):
+            return ["read", name, [read(i) for i in _index_items(node)]]
+        case ast.BinOp(left=left, op=op, right=right):
+            return ["binary", _BINARY[type(op)], read(left), read(right)]
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return ["negate", read(operand)]
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            return ["compare", _COMPARE[type(op)], read(left), read(right)]
+        case ast.Call(func=ast.Name(id=name), args=args):
+            return _call(name, args, read)
+    raise SyntaxError(f"not in the language of operations: {ast.unparse(node)}")
+
+
+def _call(name: str, args: list[ast.expr], read: Callable) -> Node:
+    if name in REDUCTIONS:
+        binder = args[0]
+        over = [read(n) for n in (binder.elts if isinstance(binder, ast.Tuple) else [binder])]
+        return ["reduce", name, over, read(args[1]), *[read(a) for a in args[2:]]]
+    if name == "where":
+        return ["where", *[read(a) for a in args]]
+    if name == "size":
+        return ["size", read(args[0])]
+    if name == "flat":
+        return ["flat"]
+    if name == "mcg31m1":
+        return ["stream", read(args[0]), read(args[1])]
+    if name in FUNCTIONS:
+        return ["call", name, read(args[0])]
+    raise SyntaxError(f"unknown function {name}() in an equation")
+
+
+def expand_ellipsis(equations: list[Equation], letters: list[str]) -> list[Equation]:
+    """Put concrete index letters in place of every ``...``."""
+    fill = [["letter", letter] for letter in letters]
+
+    def spread(items: list[Node]) -> list[Node]:
+        return [new for item in items for new in (fill if item == ELLIPSIS else [transform(item, change)])]
+
+    def change(node: Node) -> Node | None:
+        if node[0] == "read":
+            return ["read", node[1], spread(node[2])]
+        if node[0] == "reduce":
+            over = spread(node[2])
+            inner = [transform(part, change) for part in node[3:]]
+            return ["reduce", node[1], over, *inner] if over else inner[0]
+        if node[0] == "flat":
+            return _row_major(letters)
+        return None
+
+    return [Equation(eq.name, spread(eq.index), transform(eq.body, change)) for eq in equations]
+
+
+def _row_major(letters: list[str]) -> Node:
+    number: Node = ["letter", letters[0]] if letters else ["number", 0]
+    for letter in letters[1:]:
+        scaled = ["binary", "*", number, ["size", ["letter", letter]]]
+        number = ["binary", "+", scaled, ["letter", letter]]
+    return number

@@ -1,0 +1,26 @@
+"""Every kind of operation by name.  A kind is defined once, in the file that carries its name."""
+
+from tracer.ops.derive import derive_gradients
+from tracer.ops.language import Kind, parse
+
+KINDS: dict[str, Kind] = {}
+
+
+def define(name: str, source: str, forward: str | dict[str, str], *, gradients: dict[str, str] | None = None,
+           differentiate: tuple[str, ...] = ()) -> Kind:
+    """Register a kind.
+
+    `forward`: the equations of its one output ``out``, or of each output by name.  `gradients`: the
+    equations of ``d_<operand>`` where they are stated; `differentiate`: the operands whose gradient is
+    derived from the one-line forward equation instead.
+    """
+    texts = {"out": forward} if isinstance(forward, str) else forward
+    targets = {output: parse(text) for output, text in texts.items()}
+    if differentiate:
+        targets |= derive_gradients(targets["out"][-1], differentiate)
+    targets |= {f"d_{operand}": parse(text) for operand, text in (gradients or {}).items()}
+    for target, equations in targets.items():
+        if equations[-1].name != target:
+            raise ValueError(f"kind {name}: the last equation of {target} defines {equations[-1].name}")
+    KINDS[name] = Kind(name, source, targets)
+    return KINDS[name]

@@ -1,0 +1,80 @@
+"""Numbers that know how far float32 may have rounded them.
+
+The recomputation runs in float64.  What it is compared with was computed in float32, where every
+operation may be off by one part in 2²⁴ and sums may lose digits to cancellation.  `Rounded` carries,
+beside each value, the first-order bound of that error (running error analysis: Higham, *Accuracy and
+Stability of Numerical Algorithms*, 2002, section 3.3), so that a tolerance is derived, not chosen.
+"""
+
+import math
+
+import numpy as np
+
+UNIT = 2.0**-24  # unit roundoff of float32
+
+
+class Rounded:
+    """`value` and `error`: float64 arrays that broadcast together; `error` is an absolute bound."""
+
+    __slots__ = ("error", "value")
+
+    def __init__(self, value, error=0.0):
+        self.value = value
+        self.error = error
+
+    def __add__(self, other):
+        return _rounded(self.value + other.value, self.error + other.error)
+
+    def __sub__(self, other):
+        return _rounded(self.value - other.value, self.error + other.error)
+
+    def __mul__(self, other):
+        return _rounded(self.value * other.value,
+                        np.abs(self.value) * other.error + np.abs(other.value) * self.error)
+
+    def __truediv__(self, other):
+        value = self.value / other.value
+        return _rounded(value, (self.error + np.abs(value) * other.error) / np.abs(other.value))
+
+    def __neg__(self):
+        return Rounded(-self.value, self.error)
+
+    def where(self, yes, no):
+        return Rounded(np.where(self.value != 0, yes.value, no.value),
+                       np.where(self.value != 0, yes.error, no.error))
+
+    def sum(self, axes):
+        """A float32 sum of n terms in any order: log₂ n levels is what kernels reach in practice."""
+        count = math.prod(np.shape(self.value)[a] for a in axes)
+        total = self.value.sum(axis=axes, keepdims=True)
+        magnitude = np.abs(self.value).sum(axis=axes, keepdims=True)
+        carried = np.broadcast_to(self.error, np.shape(self.value)).sum(axis=axes, keepdims=True)
+        return Rounded(total, _finite(carried + UNIT * (1 + math.log2(max(count, 1))) * magnitude))
+
+    def max(self, axes):
+        error = np.broadcast_to(self.error, np.shape(self.value))
+        return Rounded(self.value.max(axis=axes, keepdims=True), error.max(axis=axes, keepdims=True))
+
+    def exp(self):
+        value = np.exp(self.value)
+        return _rounded(value, value * self.error)
+
+    def log(self):
+        return _rounded(np.log(self.value), self.error / np.abs(self.value))
+
+    def sqrt(self):
+        value = np.sqrt(self.value)
+        return _rounded(value, np.divide(self.error, 2 * value, out=np.zeros_like(value), where=value > 0))
+
+    def erf(self):
+        value = np.vectorize(math.erf, otypes=[float])(self.value)
+        return Rounded(value, self.error * 2 / math.sqrt(math.pi) + 2 * UNIT)
+
+
+def _rounded(value, carried):
+    """`value` after one more float32 operation."""
+    return Rounded(value, _finite(carried + UNIT * np.abs(value)))
+
+
+def _finite(error):
+    return np.where(np.isfinite(error), error, 0.0)

@@ -1,0 +1,34 @@
+"""From logits to one id: temperature, top-k, the draw by inverse distribution function."""
+
+from tracer.ops.registry import define
+
+TEMPERATURE = define(
+    "temperature",
+    "Ackley, Hinton, Sejnowski 1985 (T > 0 divides the logits)",
+    "out[t, v] = logits[t, v] / temperature",
+)
+
+TOP_K = define(
+    "top_k",
+    "Fan, Lewis, Dauphin 2018, section 5.4; largest first, ties to the lower id",
+    {
+        "ids": "ids[c] = nth_largest(v, logits[0, v], c)",
+        "kept": "kept[c] = logits[0, ids[c]]",
+    },
+)
+
+CUMULATIVE = define(
+    "cumulative",
+    "distribution function of the candidates, largest first",
+    "out[c] = sum(k, probabilities[k] * (k <= c))",
+)
+
+DRAW = define(
+    "draw",
+    "inverse transform sampling: Devroye 1986, section II.2",
+    {
+        # The last candidate takes what float32 rounding leaves between its sum and 1.
+        "choice": "choice[()] = sum(c, (uniform[()] >= cumulative[c]) * (c < size(c) - 1))",
+        "token": "token[()] = ids[choice[()]]",
+    },
+)

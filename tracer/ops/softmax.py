@@ -1,0 +1,20 @@
+"""Softmax along the last axis, with the largest value taken off first so that exp cannot overflow."""
+
+from tracer.ops.registry import define
+
+SOFTMAX = define(
+    "softmax",
+    "Bridle 1990; stable form: Goodfellow et al. 2016, section 4.1",
+    """
+    largest[...] = max(k, x[..., k])
+    e[..., k] = exp(x[..., k] - largest[...])
+    total[...] = sum(k, e[..., k])
+    out[..., k] = e[..., k] / total[...]
+    """,
+    gradients={
+        "x": """
+            inner[...] = sum(k, d_out[..., k] * out[..., k])
+            d_x[..., k] = out[..., k] * (d_out[..., k] - inner[...])
+            """,
+    },
+)

@@ -1,0 +1,152 @@
+"""Record a generation: each round a full forward pass, the draw, the bytes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from tracer.checkpoint import Checkpoint
+from tracer.errors import UserError
+from tracer.model import GPT
+from tracer.record_text import add_text, add_vocabulary, token_labels
+from tracer.record_training import TABLE, check_text, environment
+from tracer.recorder import Recorder, snapshot
+from tracer.sampling import Sampler, uniform_numbers
+from tracer.schema import Trace
+from tracer.tokenizer import IncrementalDecoder, Tokenizer
+from tracer.trace_builder import Pass, TraceBuilder, add_forward, add_parameters
+
+
+@dataclass(frozen=True)
+class GenerationJob:
+    """What to continue, and how to choose.  `max_new_tokens` counts new ids, the end token among them."""
+
+    prompt: str = "Hi"
+    temperature: float = 0.8
+    top_k: int = 5
+    seed: int = 7
+    max_new_tokens: int = 10
+
+    def __post_init__(self):
+        if self.max_new_tokens < 1:
+            raise UserError(f"max-new-tokens must be at least 1, not {self.max_new_tokens}")
+
+
+def record_generation(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tokenizer,
+                      progress: Callable[[int, int, str], None] = lambda number, token, text: None) -> Trace:
+    """Generate from `checkpoint` as `job` says and record every round.
+
+    Raises `UserError` for a prompt that is empty or that the context does not hold.  Stops at the end
+    token, at `max_new_tokens`, or when the context is full.
+    """
+    torch.set_num_threads(1)
+    model, config = checkpoint.model.eval(), checkpoint.model.config
+    check_text(job.prompt, "prompt", tokenizer, config)
+    sampler = Sampler(job.temperature, job.top_k, config.vocabulary)
+    builder = TraceBuilder("generation", _how(job, checkpoint, tokenizer))
+    add_vocabulary(builder, tokenizer)
+    builder.chapter("prompt")
+    ids = add_text(builder, tokenizer, job.prompt)
+    builder.source("eos", tokenizer.eos)
+    add_parameters(builder, model, snapshot(model).parameters, "trained.")
+    builder.trace.make["parameters"] = [f"trained.{name}" for name, _ in model.named_parameters()]
+    rounds = _Rounds(builder, model, sampler, tokenizer, ids)
+    for number, uniform in zip(range(1, job.max_new_tokens + 1), uniform_numbers(job.seed), strict=False):
+        new_text = rounds.run(number, uniform)
+        progress(number, rounds.ids[-1], new_text)
+        if rounds.ids[-1] == tokenizer.eos or len(rounds.ids) > config.context:
+            break
+    builder.trace.make["rounds"] = number
+    return builder.finish()
+
+
+def _how(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tokenizer) -> dict:
+    return {**vars(job), "trained_on": checkpoint.text, "updates": checkpoint.step, "token_table": TABLE,
+            "config": checkpoint.model.config.to_json(), "settings": checkpoint.settings.to_json(),
+            **environment(tokenizer)}
+
+
+class _Rounds:
+    """The state that rounds hand on: the ids, and the bytes of a character that is not whole yet."""
+
+    def __init__(self, builder: TraceBuilder, model: GPT, sampler: Sampler, tokenizer: Tokenizer, ids: list[int]):
+        self.builder, self.model, self.sampler = builder, model, sampler
+        self.tokenizer, self.ids = tokenizer, ids
+        self.ids_name = "text.ids"
+        self.held_name: str | None = None
+        self.decoder = IncrementalDecoder(tokenizer)
+
+    def run(self, number: int, uniform: Tensor) -> str:
+        """Record one round; returns the text that it made visible."""
+        prefix = f"round{number}"
+        self.builder.chapter(prefix)
+        tokens = self.builder.label(f"{prefix}.tokens", [self.tokenizer.label(i) for i in self.ids])
+        self._add_ids(prefix, tokens)
+        logits = self._forward(prefix, tokens)
+        token = self._draw(prefix, logits, uniform, tokens)
+        self._append(prefix, token)
+        return self._show(prefix, token)
+
+    def _add_ids(self, prefix: str, tokens: str) -> None:
+        view = self.builder.view(f"{prefix}.ids")
+        view.steps.append(self.builder.step(f"{prefix}.ids", "window", {"ids": self.ids_name}, self.ids, ("position",),
+                                            attributes={"offset": 0}, labels={"position": tokens}))
+
+    def _forward(self, prefix: str, tokens: str) -> Tensor:
+        ids = torch.tensor([self.ids])
+        with torch.no_grad(), Recorder(self.model) as recorder:
+            recorder.name_input(ids, "ids")
+            logits, _ = self.model(ids)
+        add_forward(self.builder, Pass(recorder, self.model, f"{prefix}.", "trained.", {"ids": f"{prefix}.ids"}, tokens))
+        return logits[:, -1]  # (1, V)
+
+    def _draw(self, prefix: str, logits: Tensor, uniform: Tensor, tokens: str) -> int:
+        inputs = {"logits": f"{prefix}.head", "uniform": f"{prefix}.uniform"}
+        self.builder.source(inputs["uniform"], uniform)
+        with Recorder(self.sampler) as recorder:
+            recorder.name_input(logits, "logits")
+            recorder.name_input(uniform, "uniform")
+            token = int(self.sampler(logits, uniform))
+        # The scaled logits follow from the logits by one division: only the candidates' are held.
+        add_forward(self.builder, Pass(recorder, self.sampler, f"{prefix}.sampler.", inputs=inputs, tokens=tokens,
+                                       derived=frozenset({"temperature"})))
+        return token
+
+    def _append(self, prefix: str, token: int) -> None:
+        self.ids = [*self.ids, token]
+        name = f"{prefix}.next_ids"
+        self.builder.view(f"{prefix}.append").steps.append(self.builder.step(
+            name, "append", {"before": self.ids_name, "token": f"{prefix}.sampler.draw.token"}, self.ids, ("token",),
+            attributes={"length": len(self.ids) - 1},
+            labels=token_labels(self.builder, name, self.tokenizer, self.ids)))
+        self.ids_name = name
+
+    def _show(self, prefix: str, token: int) -> str:
+        """Which bytes the screen has now: whole characters are shown, the rest is held back."""
+        view = self.builder.view(f"{prefix}.bytes")
+        if token == self.tokenizer.eos:
+            view.arrays.append("eos")
+            return ""
+        held = self.decoder.pending
+        text = self.decoder.feed(token)
+        new = list(self.tokenizer.token_bytes(token))
+        self._add_bytes(prefix, view, list(held), new)
+        whole = [*held, *new]
+        complete = len(whole) - len(self.decoder.pending)
+        view.steps.append(self.builder.step(f"{prefix}.complete", "complete_bytes", {"bytes": f"{prefix}.bytes"}, complete))
+        self.held_name = None
+        if self.decoder.pending:
+            self.held_name = f"{prefix}.held"
+            view.steps.append(self.builder.step(self.held_name, "window", {"ids": f"{prefix}.bytes"},
+                                                whole[complete:], ("byte",), attributes={"offset": complete}))
+        return text
+
+    def _add_bytes(self, prefix: str, view, held: list[int], new: list[int]) -> None:
+        if not held:
+            view.arrays.append(self.builder.source(f"{prefix}.bytes", new, ("byte",)))
+            return
+        view.arrays.append(self.builder.source(f"{prefix}.new_bytes", new, ("byte",)))
+        view.steps.append(self.builder.step(
+            f"{prefix}.bytes", "join_bytes", {"held": self.held_name, "new": f"{prefix}.new_bytes"}, [*held, *new],
+            ("byte",), attributes={"length": len(held)}))

@@ -1,0 +1,329 @@
+"""Turn what the recorder saw into a trace: named arrays and the steps that made them."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tracer import schema
+from tracer.ops import KINDS
+from tracer.ops.replay import Replay
+from tracer.recorder import Call, Recorder
+from tracer.schema import Array, Chapter, Step, Trace, View
+from tracer.summary import summarise
+from tracer.verify import SAFETY, check_step, find_rounding
+
+
+def to_numpy(tensor: Tensor) -> np.ndarray:
+    """float32 for every floating dtype (bfloat16 has no NumPy twin), int64 for whole numbers."""
+    tensor = tensor.detach().cpu()
+    return tensor.to(torch.float32 if tensor.is_floating_point() else torch.int64).numpy()
+
+
+class TraceBuilder:
+    """Collects arrays, steps and views in the order in which a learner meets them."""
+
+    def __init__(self, route: str, make: dict):
+        self.trace = Trace(route, make, {}, {}, [], {}, {})
+        self._kept: dict[str, np.ndarray] = {}  # numbers of derived arrays: checked, not written
+
+    def chapter(self, chapter_id: str) -> None:
+        self.trace.chapters.append(Chapter(chapter_id, []))
+
+    def view(self, view_id: str) -> View:
+        """The view of that name in the open chapter; made when it is not there."""
+        views = self.trace.chapters[-1].views
+        found = next((view for view in views if view.id == view_id), None)
+        if found is None:
+            found = View(view_id)
+            views.append(found)
+        return found
+
+    def label(self, name: str, labels: list[str]) -> str:
+        self.trace.labels[name] = labels
+        return name
+
+    def source(self, name: str, values, axes: tuple[str, ...] = (), labels: dict | None = None) -> str:
+        """An array at the start of a computation: nothing recorded made it, its hash holds it."""
+        data = _as_array(values)
+        self._add(Array(name, data.shape, data.dtype.name, axes, labels or {}, data,
+                        sha256=schema.content_hash(data)))
+        return name
+
+    def step(self, name: str, kind: str, operands: dict[str, str], values, axes: tuple[str, ...] = (), *,
+             target: str = "out", attributes: dict | None = None, labels: dict | None = None,
+             derived: bool = False, shape: tuple[int, ...] = ()) -> str:
+        """An array that `kind` made from `operands`.
+
+        A derived one keeps its numbers only to be checked; where PyTorch gives none (`values` None, with
+        the `shape`), what is made from it is checked instead.
+        """
+        data = None if values is None else _as_array(values)
+        if data is not None:
+            shape = data.shape
+        self._add(Array(name, shape, "float32" if data is None else data.dtype.name, axes, labels or {},
+                        None if derived else data, derived=derived))
+        if derived and data is not None:
+            self._kept[name] = data
+        self.trace.steps[name] = Step(name, kind, target, operands, attributes or {})
+        return name
+
+    def _add(self, array: Array) -> None:
+        if array.name in self.trace.arrays:
+            raise ValueError(f"array {array.name} is recorded twice")
+        self.trace.arrays[array.name] = array
+
+    def finish(self) -> Trace:
+        """The whole trace, checked: what is written has been recomputed once already."""
+        trace = self.trace
+        replay = Replay(trace, schema.AXES)
+        for step in trace.steps.values():
+            if trace.arrays[step.id].derived:
+                self._check_derived(replay, step)
+                continue
+            step.rounding = find_rounding(replay, step)
+            check = check_step(replay, step)
+            if check.problem:
+                raise ArithmeticError(f"step {step.id} ({check.kind}) does not follow from its operands: "
+                                      f"{check.problem}")
+        trace.summary = summarise(trace)
+        return trace
+
+    def _check_derived(self, replay: Replay, step: Step) -> None:
+        if step.id not in self._kept:
+            return
+        computed = replay.compute(step)
+        wrong = np.abs(self._kept[step.id] - computed.value) > SAFETY * computed.error
+        if wrong.any():
+            raise ArithmeticError(f"derived array {step.id}: {int(wrong.sum())} values differ from PyTorch's")
+
+
+def _as_array(values) -> np.ndarray:
+    if isinstance(values, Tensor):
+        return to_numpy(values)
+    array = np.asarray(values)
+    return array.astype(np.int64) if array.dtype.kind in "iub" else array
+
+
+@dataclass
+class Pass:
+    """One recorded pass through a model, and how its arrays are named in the trace.
+
+    `prefix` stands before every array made in this pass, `parameters` before the parameters it read.
+    `inputs`: names that the trace already has for tensors that came from outside.  `tokens`: name of
+    the labels of its positions.
+    """
+
+    recorder: Recorder
+    model: nn.Module
+    prefix: str = ""
+    parameters: str = ""
+    inputs: dict[str, str] = field(default_factory=dict)
+    tokens: str = "tokens"
+    vocabulary: str = "vocabulary"
+    derived: frozenset[str] = frozenset()
+
+    def __post_init__(self):
+        self.parameter_names = {name for name, _ in self.model.named_parameters()}
+
+    def array_name(self, name: str) -> str:
+        if name in self.inputs:
+            return self.inputs[name]
+        return (self.parameters if name in self.parameter_names else self.prefix) + name
+
+    def gradient_name(self, name: str) -> str:
+        return f"grad.{self.array_name(name)}"
+
+    def operand(self, call: Call, operand: str) -> str:
+        """The recorded name of what `call` read, or made, under the kind's name for it."""
+        if operand in call.inputs:
+            return call.inputs[operand]
+        if operand in call.outputs:
+            return call.outputs[operand]
+        return own_parameter(call, operand)
+
+    def axes(self, call: Call, output: str) -> tuple[str, ...]:
+        return getattr(call.module, "outputs", {}).get(output, getattr(call.module, "axes", ()))
+
+    def unbatched(self, tensor: Tensor, axes: tuple[str, ...]) -> np.ndarray:
+        """Without the batch axis of length 1 that stands before the named axes."""
+        values = to_numpy(tensor)
+        if values.ndim == len(axes) + 1 and values.shape[0] == 1:
+            values = values[0]
+        if values.ndim != len(axes):
+            raise ValueError(f"shape {values.shape} does not fit axes {axes}: record a batch of one text")
+        return values
+
+    def labels(self, shape: tuple[int, ...], axes: tuple[str, ...], builder: TraceBuilder) -> dict[str, str]:
+        """Token labels for positions, vocabulary labels for ids, where the lengths agree."""
+        wanted = {"position": self.tokens, "query_position": self.tokens, "key_position": self.tokens,
+                  "vocabulary": self.vocabulary, "row": self.vocabulary}
+        found = {}
+        for axis, length in zip(axes, shape, strict=True):
+            name = wanted.get(axis)
+            if name and len(builder.trace.labels.get(name, ())) == length:
+                found[axis] = name
+            elif axis == "position" and length == 1:
+                found[axis] = builder.label(f"{self.tokens}.last", builder.trace.labels[self.tokens][-1:])
+        return found
+
+
+def own_parameter(call: Call, operand: str) -> str:
+    """The full name of the parameter that the called module itself holds as `operand`."""
+    local = {kind_name: own for own, kind_name in getattr(call.module, "names", {}).items()}
+    return f"{call.path}.{local.get(operand, operand)}"
+
+
+def parameter_axes(model: nn.Module) -> dict[str, tuple[str, ...]]:
+    """Parameter name → names of its axes, as the modules state them."""
+    found = {}
+    for path, module in model.named_modules():
+        for name, axes in getattr(module, "parameter_axes", {}).items():
+            found[f"{path}.{name}" if path else name] = axes
+    return found
+
+
+def add_parameters(builder: TraceBuilder, model: nn.Module, values: dict[str, Tensor], prefix: str = "") -> None:
+    """Parameters as sources, with vocabulary labels on the rows of the token table."""
+    axes = parameter_axes(model)
+    vocabulary = builder.trace.labels.get("vocabulary", ())
+    for name, tensor in values.items():
+        labels = {"row": "vocabulary"} if "row" in axes[name] and len(tensor) == len(vocabulary) else {}
+        builder.source(prefix + name, tensor, axes[name], labels)
+
+
+def view_path(call: Call, modules: dict[str, nn.Module]) -> str:
+    """The module whose steps are shown together: usually the step itself, a dropout as a whole."""
+    for parent in call.parents:
+        if getattr(modules[parent], "one_view", False):
+            return parent
+    return call.path
+
+
+def add_forward(builder: TraceBuilder, run: Pass, chapter_of=None) -> None:
+    """Every step of a recorded forward pass.  `chapter_of`: path → chapter, when it opens chapters."""
+    modules = dict(run.model.named_modules())
+    opened = None
+    for call in run.recorder.calls:
+        if not call.is_step or not call.made:
+            continue
+        if chapter_of and (chapter := chapter_of(call.path)) != opened:
+            builder.chapter(chapter)
+            opened = chapter
+        view = builder.view(run.prefix + view_path(call, modules))
+        _add_call(builder, run, call, view)
+
+
+def _add_call(builder: TraceBuilder, run: Pass, call: Call, view: View) -> None:
+    kind = call.module.kind
+    outputs = _in_kind_order(call)
+    for output in outputs:
+        made = call.outputs[output]
+        axes = run.axes(call, output)
+        values = run.unbatched(run.recorder.values[made], axes)
+        labels = run.labels(values.shape, axes, builder)
+        name = run.array_name(made)
+        if kind is None:
+            builder.source(name, values, axes, labels)
+            view.arrays.append(name)
+            continue
+        operands = {o: run.array_name(run.operand(call, o)) for o in KINDS[kind].operands(output)}
+        builder.step(name, kind, operands, values, axes, target=output, attributes=call.attributes,
+                     labels=labels, derived=made in run.derived)
+        view.steps.append(name)
+
+
+def _in_kind_order(call: Call) -> list[str]:
+    """Outputs in the order in which the kind computes them (a mean before what it is taken from)."""
+    if call.module.kind is None:
+        return list(call.outputs)
+    return [target for target in KINDS[call.module.kind].targets if target in call.outputs]
+
+
+def add_backward(builder: TraceBuilder, run: Pass, gradients: dict[str, Tensor]) -> None:
+    """Every gradient, from the loss back: of activations, and (`gradients`) of parameters."""
+    modules = dict(run.model.named_modules())
+    steps = [c for c in run.recorder.calls if c.is_step and c.made and c.module.kind]
+    backward = _Backward(builder, run, gradients, steps)
+    for call in reversed(steps):
+        if any(backward.has_gradient(name) for name in call.outputs.values()):
+            view = builder.view(f"grad.{view_path(call, modules)}")
+            backward.add_call(call, view)
+
+
+class _Backward:
+    """Gradients arrive use by use; a value that was used twice gets the sum when both are there."""
+
+    def __init__(self, builder: TraceBuilder, run: Pass, gradients: dict[str, Tensor], steps: list[Call]):
+        self.builder, self.run = builder, run
+        self.total = {**run.recorder.gradients, **gradients}
+        self.uses: dict[str, list[str]] = {}
+        for call in steps:
+            for operand in self.differentiable(call):
+                self.uses.setdefault(run.operand(call, operand), []).append(call.path)
+        self.parts: dict[str, list[str]] = {}
+        self.seeded = False
+
+    def has_gradient(self, name: str) -> bool:
+        return name in self.total
+
+    def differentiable(self, call: Call) -> list[str]:
+        """Operands of the call that received a gradient through it."""
+        targets = [t[2:] for t in KINDS[call.module.kind].targets if t.startswith("d_")]
+        own = {own_parameter(call, o) for o in targets}
+        return [o for o in targets if (call.path, o) in self.run.recorder.use_gradients
+                or (o not in call.inputs and own_parameter(call, o) in own & self.total.keys())]
+
+    def add_call(self, call: Call, view: View) -> None:
+        if not self.seeded:
+            self.seed(call, view)
+        for operand in self.differentiable(call):
+            self.add_use(call, operand, view)
+
+    def seed(self, call: Call, view: View) -> None:
+        """∂L/∂L = 1: the one gradient that comes from nowhere."""
+        loss = call.outputs["out"]
+        name = self.builder.step(self.run.gradient_name(loss), "loss_seed", {},
+                                 self.run.unbatched(self.total[loss], ()))
+        view.steps.append(name)
+        self.seeded = True
+
+    def add_use(self, call: Call, operand: str, view: View) -> None:
+        value = self.run.operand(call, operand)
+        shared = len(self.uses[value]) > 1
+        name = self.run.gradient_name(value) + (f"@{call.path}" if shared else "")
+        part = self.run.recorder.use_gradients.get((call.path, operand))
+        # A parameter that a module holds itself has no watched use: PyTorch gives its total alone.
+        numbers = part if shared else self.total[value]
+        self.add_step(name, call, operand, value, numbers, view)
+        if shared:
+            self.add_part(value, name, view)
+
+    def add_step(self, name: str, call: Call, operand: str, value: str, numbers: Tensor | None, view: View) -> None:
+        target = f"d_{operand}"
+        operands = {o: self.gradient_operand(call, o) for o in KINDS[call.module.kind].operands(target)}
+        of = self.builder.trace.arrays[self.run.array_name(value)]
+        data = None if numbers is None else self.run.unbatched(numbers, of.axes)
+        derived = data is None or ("@" in name and data.size > schema.INLINE_LIMIT)
+        self.builder.step(name, call.module.kind, operands, data, of.axes, target=target, shape=of.shape,
+                          attributes=call.attributes, derived=derived, labels=of.labels)
+        view.steps.append(name)
+
+    def gradient_operand(self, call: Call, operand: str) -> str:
+        if operand.startswith("d_"):
+            return self.run.gradient_name(call.outputs[operand[2:]])
+        return self.run.array_name(self.run.operand(call, operand))
+
+    def add_part(self, value: str, name: str, view: View) -> None:
+        parts = self.parts.setdefault(value, [])
+        parts.append(name)
+        if len(parts) < len(self.uses[value]):
+            return
+        if len(parts) > 2:
+            raise ValueError(f"{value} is used {len(parts)} times: gradient_sum adds two gradients")
+        of = self.builder.trace.arrays[self.run.array_name(value)]
+        total = self.run.gradient_name(value)
+        self.builder.step(total, "gradient_sum", dict(zip(("first", "second"), parts, strict=True)),
+                          self.run.unbatched(self.total[value], of.axes), of.axes, labels=of.labels)
+        view.steps.append(total)
