@@ -1,9 +1,11 @@
 """The command line.  Each command imports what it needs, so that `verify` runs without torch."""
 
+import os
 import sys
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import click
 from rich.console import Console
@@ -13,29 +15,39 @@ from rich.table import Table
 from tracer.errors import UserError
 
 CHECKPOINT = "checkpoint.pt"
-FOLDER = click.Path(file_okay=False, path_type=Path)
-out = Console(soft_wrap=True, highlight=False)
-err = Console(stderr=True, highlight=False)
+# What is recorded may hold brackets and colons: no markup.  In a file or a pipe no line is ever folded.
+out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 1000)
+err = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 def main() -> None:
     """Run the command line: a `UserError` becomes one line and exit status 2."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # a terminal or pipe that cannot show 你 gets its code
     try:
         commands(standalone_mode=False)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.Abort:
-        click.echo("error: interrupted; what was recorded before is as it was", err=True)
-        sys.exit(130)
+        _fail("interrupted; what was recorded before is as it was", 130)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except UserError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(2)
+        _fail(str(error))
     except OSError as error:
-        click.echo(f"error: {error.filename or 'file'}: {error.strerror}; check the path and the disk", err=True)
-        sys.exit(2)
+        _fail(f"{error.filename or 'file'}: {error.strerror}; check the path and the disk")
+    except ArithmeticError as error:  # the recorder checks what it writes
+        _fail(f"{error}; nothing was written: choose a smaller lr, or report this with the command you gave")
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
+            raise
+        _fail("there is not enough memory for this model: choose a smaller context, width or number of blocks")
+
+
+def _fail(message: str, status: int = 2) -> NoReturn:
+    click.echo("error: " + " ".join(message.splitlines()), err=True)
+    sys.exit(status)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
@@ -55,6 +67,15 @@ def _needs_torch() -> None:
                         "or `pip install '.[record]'`") from None
 
 
+def _check_output(folder: Path) -> None:
+    """Raises `UserError` before any work is done for an output that cannot be written."""
+    place = folder.absolute()
+    while not place.exists():
+        place = place.parent
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        raise UserError(f"cannot write into {folder}: choose another --output")
+
+
 def _options(*options: Callable) -> Callable:
     def add(function: Callable) -> Callable:
         for option in reversed(options):
@@ -64,7 +85,8 @@ def _options(*options: Callable) -> Callable:
     return add
 
 
-OUTPUT = click.option("--output", "-o", type=FOLDER, default=Path("traces"), help="Folder to write into.")
+OUTPUT = click.option("--output", "-o", type=click.Path(path_type=Path), default=Path("traces"),
+                      help="Folder to write into.")
 TRAINING = _options(
     click.option("--text", default="Hi 你!", help="Text to train on."),
     click.option("--validation-text", default="Hi 你好!", help="Text to evaluate on, never trained on."),
@@ -92,7 +114,8 @@ GENERATION = _options(
 def train(output: Path, **options) -> None:
     """Train from scratch; write training.json and checkpoint.pt."""
     _needs_torch()
-    _train(output, options)
+    _check_output(output)
+    _train(output, _training_job(options))
 
 
 @commands.command()
@@ -102,9 +125,10 @@ def train(output: Path, **options) -> None:
 def generate(output: Path, checkpoint: Path | None, **options) -> None:
     """Continue a prompt with a checkpoint; write generation.json."""
     _needs_torch()
+    _check_output(output)
     from tracer.checkpoint import load_checkpoint
 
-    _generate(output, load_checkpoint(checkpoint or output / CHECKPOINT), options)
+    _generate(output, load_checkpoint(checkpoint or output / CHECKPOINT), _generation_job(options))
 
 
 @commands.command()
@@ -114,26 +138,42 @@ def generate(output: Path, checkpoint: Path | None, **options) -> None:
 def record(output: Path, **options) -> None:
     """Train, then generate: both recordings of the site."""
     _needs_torch()
-    names = {parameter.name for parameter in generate.params}
-    sampling = {name: options.pop(name) for name in list(options) if name in names}
-    _generate(output, _train(output, options), sampling)
+    _check_output(output)
+    from tracer.record_generation import check_job
+    from tracer.tokenizer import gpt2
+
+    training, generation = _training_job(options), _generation_job(options)
+    check_job(generation, gpt2(), training.config)  # before the training, not after it
+    _generate(output, _train(output, training), generation)
 
 
-def _train(output: Path, options: dict):
-    from tracer.checkpoint import save_checkpoint
+def _training_job(options: dict):
     from tracer.model import Config
-    from tracer.record_training import TrainingJob, record_training
-    from tracer.schema import save
+    from tracer.record_training import TrainingJob
     from tracer.tokenizer import gpt2
     from tracer.training import TrainingSettings
 
-    tokenizer = gpt2()
     shape = {name: options[name] for name in ("context", "width", "heads", "blocks", "dropout")}
-    job = TrainingJob(options["text"], options["validation_text"],
-                      Config(vocabulary=tokenizer.vocabulary_size, **shape),
-                      TrainingSettings(seed=options["seed"], updates=options["updates"], lr=options["lr"]))
+    settings = {name: options[name] for name in ("seed", "updates", "lr")}
+    return TrainingJob(options["text"], options["validation_text"],
+                       Config(vocabulary=gpt2().vocabulary_size, **shape), TrainingSettings(**settings))
+
+
+def _generation_job(options: dict):
+    from tracer.record_generation import GenerationJob
+
+    return GenerationJob(options["prompt"], options["temperature"], options["top_k"], options["sampling_seed"],
+                         options["max_new_tokens"])
+
+
+def _train(output: Path, job):
+    from tracer.checkpoint import save_checkpoint
+    from tracer.record_training import record_training
+    from tracer.schema import save
+    from tracer.tokenizer import gpt2
+
     with _progress("training", job.settings.updates) as advance:
-        trace, checkpoint = record_training(job, tokenizer, lambda number, loss: advance(number, f"loss {loss:.6f}"))
+        trace, checkpoint = record_training(job, gpt2(), lambda number, loss: advance(number, f"loss {loss:.6f}"))
     save_checkpoint(checkpoint, output / CHECKPOINT)
     save(trace, output / "training.json")
     _remove_unused(output)
@@ -144,13 +184,11 @@ def _train(output: Path, options: dict):
     return checkpoint
 
 
-def _generate(output: Path, checkpoint, options: dict) -> None:
-    from tracer.record_generation import GenerationJob, record_generation
+def _generate(output: Path, checkpoint, job) -> None:
+    from tracer.record_generation import record_generation
     from tracer.schema import save
     from tracer.tokenizer import gpt2
 
-    job = GenerationJob(options["prompt"], options["temperature"], options["top_k"], options["sampling_seed"],
-                        options["max_new_tokens"])
     trace = record_generation(job, checkpoint, gpt2(), lambda number, token, text: out.print(
         f"round {number}: id {token}, shows {text!r}"))
     save(trace, output / "generation.json")
@@ -160,9 +198,13 @@ def _generate(output: Path, checkpoint, options: dict) -> None:
 
 def _remove_unused(folder: Path) -> None:
     """Array files that the recordings before needed and these do not."""
-    from tracer.schema import load, unused_files
+    from tracer.schema import load_all, unused_files
 
-    traces = [load(path) for path in sorted(folder.glob("*.json"))]
+    try:
+        traces = load_all(folder).values()
+    except UserError as error:
+        err.print(f"old array files are kept, for not every recording in the folder can be read: {error}")
+        return
     for path in unused_files(folder, traces):
         path.unlink()
 
@@ -206,19 +248,20 @@ def tokens(text: str) -> None:
     from tracer.tokenizer import gpt2
 
     tokenizer = gpt2()
+    merges = tokenizer.merge_steps(text)
     out.print(f"bytes   {text.encode().hex(' ')}")
-    for merge in tokenizer.merge_steps(text):
+    for merge in merges:
         left, right, merged = (tokenizer.label(i) for i in (merge.left, merge.right, merge.merged))
-        out.print(f"merge   {left} + {right} → {merged}  (id {merge.merged})", markup=False)
+        out.print(f"merge   {left} + {right} → {merged}  (id {merge.merged})")
     for token in tokenizer.encode(text):
-        out.print(f"id      {token}  {tokenizer.label(token)}", markup=False)
+        out.print(f"id      {token}  {tokenizer.label(token)}")
 
 
 @commands.command()
 @click.argument("traces", type=click.Path(path_type=Path), default=Path("traces"))
 @click.option("--hashes/--no-hashes", default=True, help="Also check the hashes of what nothing recorded made.")
-@click.option("--all", "show_all", is_flag=True, help="A row for every step, not for every kind.")
-def verify(traces: Path, hashes: bool, show_all: bool) -> None:
+@click.option("--brief", is_flag=True, help="A row for every kind of operation, not for every step.")
+def verify(traces: Path, hashes: bool, brief: bool) -> None:
     """Recompute every recorded number from its operands, in NumPy, without torch.
 
     TRACES is a folder of recordings, or one recording.  Exits with 1 when a number does not follow.
@@ -230,9 +273,9 @@ def verify(traces: Path, hashes: bool, show_all: bool) -> None:
     for name, trace in schema.load_all(traces).items():
         checks = list(checks_of(trace, hashes=hashes))
         wrong = [check for check in checks if check.problem]
-        out.print(_table(name, checks, show_all))
+        out.print(_table(name, checks, brief))
         for check in wrong:
-            out.print(f"WRONG {name}: step {check.step} ({check.kind}): {check.problem}", markup=False, style="bold red")
+            out.print(f"WRONG {name}: step {check.step} ({check.kind}): {check.problem}", style="bold red")
         failed += len(wrong)
         values = sum(check.count for check in checks if check.kind not in ("sha256", "summary"))
         out.print(f"{name}: {len(checks)} checks, {values:,} numbers recomputed, {len(wrong)} wrong")
@@ -240,17 +283,19 @@ def verify(traces: Path, hashes: bool, show_all: bool) -> None:
         sys.exit(1)
 
 
-def _table(name: str, checks: list, show_all: bool) -> Table:
+def _table(name: str, checks: list, brief: bool) -> Table:
     table = Table(title=f"{name}: recorded (PyTorch, float32) against recomputed (NumPy, float64)")
-    table.add_column("step" if show_all else "kind of operation", overflow="fold")
-    for column in ("checks", "numbers", "largest absolute error", "largest relative error", "verdict"):
+    for column in ("kind of operation", "checks") if brief else ("step", "kind of operation"):
+        table.add_column(column, overflow="fold", justify="right" if column == "checks" else "left")
+    for column in ("numbers", "largest absolute error", "largest relative error", "verdict"):
         table.add_column(column, justify="right")
-    groups: dict[str, list] = {}
-    for check in checks:
-        groups.setdefault(f"{check.step} ({check.kind})" if show_all else check.kind, []).append(check)
-    for group, members in groups.items():
+    groups: dict = {}
+    for number, check in enumerate(checks):
+        groups.setdefault(check.kind if brief else number, []).append(check)
+    for members in groups.values():
         wrong = sum(bool(check.problem) for check in members)
-        table.add_row(group, str(len(members)), f"{sum(c.count for c in members):,}",
-                      f"{max(c.absolute for c in members):.3g}", f"{max(c.relative for c in members):.3g}",
-                      f"{wrong} wrong" if wrong else "ok")
+        first = members[0]
+        table.add_row(*((first.kind, str(len(members))) if brief else (first.step, first.kind)),
+                      f"{sum(c.count for c in members):,}", f"{max(c.absolute for c in members):.3g}",
+                      f"{max(c.relative for c in members):.3g}", f"{wrong} wrong" if wrong else "ok")
     return table

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tracer.checkpoint import Checkpoint
 from tracer.errors import UserError
-from tracer.model import GPT
+from tracer.model import GPT, Config
 from tracer.record_text import add_text, add_vocabulary, token_labels
 from tracer.record_training import TABLE, check_text, environment
 from tracer.recorder import Recorder, snapshot
@@ -16,6 +16,9 @@ from tracer.sampling import Sampler, uniform_numbers
 from tracer.schema import Trace
 from tracer.tokenizer import IncrementalDecoder, Tokenizer
 from tracer.trace_builder import Pass, TraceBuilder, add_forward, add_parameters
+from tracer.training import check_seed
+
+MOST_CANDIDATES = 1000  # the running sum of k probabilities is checked on a grid of k × k numbers
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,15 @@ class GenerationJob:
     def __post_init__(self):
         if self.max_new_tokens < 1:
             raise UserError(f"max-new-tokens must be at least 1, not {self.max_new_tokens}")
+        if self.top_k > MOST_CANDIDATES:
+            raise UserError(f"top-k {self.top_k} is too large to record: choose at most {MOST_CANDIDATES}")
+        check_seed(self.seed)
+
+
+def check_job(job: GenerationJob, tokenizer: Tokenizer, config: Config) -> Sampler:
+    """The sampler of `job`.  Raises `UserError` for what a model of that shape cannot do."""
+    check_text(job.prompt, "prompt", tokenizer, config)
+    return Sampler(job.temperature, job.top_k, config.vocabulary)
 
 
 def record_generation(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tokenizer,
@@ -42,8 +54,7 @@ def record_generation(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tok
     """
     torch.set_num_threads(1)
     model, config = checkpoint.model.eval(), checkpoint.model.config
-    check_text(job.prompt, "prompt", tokenizer, config)
-    sampler = Sampler(job.temperature, job.top_k, config.vocabulary)
+    sampler = check_job(job, tokenizer, config)
     builder = TraceBuilder("generation", _how(job, checkpoint, tokenizer))
     add_vocabulary(builder, tokenizer)
     builder.chapter("prompt")
@@ -98,7 +109,8 @@ class _Rounds:
         with torch.no_grad(), Recorder(self.model) as recorder:
             recorder.name_input(ids, "ids")
             logits, _ = self.model(ids)
-        add_forward(self.builder, Pass(recorder, self.model, f"{prefix}.", "trained.", {"ids": f"{prefix}.ids"}, tokens))
+        add_forward(self.builder,
+                    Pass(recorder, self.model, f"{prefix}.", "trained.", {"ids": f"{prefix}.ids"}, tokens))
         return logits[:, -1]  # (1, V)
 
     def _draw(self, prefix: str, logits: Tensor, uniform: Tensor, tokens: str) -> int:
@@ -134,7 +146,8 @@ class _Rounds:
         self._add_bytes(prefix, view, list(held), new)
         whole = [*held, *new]
         complete = len(whole) - len(self.decoder.pending)
-        view.steps.append(self.builder.step(f"{prefix}.complete", "complete_bytes", {"bytes": f"{prefix}.bytes"}, complete))
+        view.steps.append(self.builder.step(f"{prefix}.complete", "complete_bytes", {"bytes": f"{prefix}.bytes"},
+                                            complete))
         self.held_name = None
         if self.decoder.pending:
             self.held_name = f"{prefix}.held"

@@ -63,7 +63,8 @@ def add_pairs(builder: TraceBuilder, tokenizer: Tokenizer, ids: list[int], prefi
     view = builder.view(f"{prefix}.eos")
     builder.source(f"{prefix}.eos", tokenizer.eos)
     view.arrays.append(f"{prefix}.eos")
-    view.steps.append(builder.step(f"{prefix}.with_eos", "append", {"before": f"{prefix}.ids", "token": f"{prefix}.eos"},
+    view.steps.append(builder.step(f"{prefix}.with_eos", "append",
+                                   {"before": f"{prefix}.ids", "token": f"{prefix}.eos"},
                                    whole, ("token",), attributes={"length": len(ids)},
                                    labels=token_labels(builder, f"{prefix}.with_eos", tokenizer, whole)))
     x, y = shift(whole)

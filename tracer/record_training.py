@@ -1,7 +1,7 @@
 """Record a training run: the first update whole, the series over all updates, both evaluations."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 
 import torch
@@ -26,8 +26,8 @@ class TrainingJob:
 
     text: str = "Hi 你!"
     validation_text: str = "Hi 你好!"
-    config: Config = Config()
-    settings: TrainingSettings = TrainingSettings()
+    config: Config = field(default_factory=Config)
+    settings: TrainingSettings = field(default_factory=TrainingSettings)
 
 
 def record_training(job: TrainingJob, tokenizer: Tokenizer,

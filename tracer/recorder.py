@@ -37,15 +37,21 @@ class Call:
 
 
 def map_tensors(value, change, path=()):
-    """`value` with every tensor in nested tuples, lists and dicts replaced by ``change(tensor, path)``."""
+    """`value` with every tensor in nested tuples replaced by ``change(tensor, path)``.
+
+    Tensors in lists and dicts are visited too, but the list or dict is handed on as it is: whoever is
+    given one may write into it (a cache), and must not write into a copy.
+    """
     if isinstance(value, Tensor):
         return change(value, path)
     if isinstance(value, dict):
-        return type(value)((k, map_tensors(v, change, (*path, str(k)))) for k, v in value.items())
-    if isinstance(value, tuple | list):
-        items = [map_tensors(v, change, (*path, str(i))) for i, v in enumerate(value)]
-        # A named tuple takes its fields one by one.
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+        for key, item in value.items():
+            map_tensors(item, change, (*path, str(key)))
+    elif isinstance(value, tuple | list):
+        items = [map_tensors(item, change, (*path, str(i))) for i, item in enumerate(value)]
+        if isinstance(value, tuple) and any(new is not old for new, old in zip(items, value, strict=True)):
+            # A named tuple takes its fields one by one.
+            return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     return value
 
 
@@ -54,23 +60,27 @@ class Recorder:
 
     * `calls`: every module call, in the order in which they began
     * `values`: name → what was returned (a copy: later changes in place do not reach it)
-    * `gradients`: name → gradient of the loss by that value, once `backward` has run
+    * `gradients`: name → gradient of the loss by that value, once `backward` has run in the block
     * `use_gradients`: (call path, argument) → the part that came back through that use
 
-    The hooks are removed when the block ends, also by an exception; hooks of others stay.  The only
-    thing that hooks add to the computation is a view of each input, which changes no bit.
-    Raises `UserError` for a compiled model, whose calls hooks do not see.
+    All hooks are removed when the block ends, also by an exception; hooks of others stay.  The only
+    thing that hooks add to the computation is a view of each input of a step, which changes no bit.
+    (One exception: where a step reads one argument several times and another step reads the same
+    value, the parts of the gradient are added in another order, and the last bit may differ.)  A value
+    changed in place is another value from then on, and has another name.
+    Raises `UserError` for a model that is compiled, as a whole or in part: hooks do not see its calls.
     """
 
     def __init__(self, model: nn.Module):
-        if hasattr(model, "_orig_mod"):
+        if any(map(_is_compiled, model.modules())):
             raise UserError("a compiled model runs past its hooks: record the model before torch.compile")
         self.model = model
         self.calls: list[Call] = []
         self.values: dict[str, Tensor] = {}
         self.gradients: dict[str, Tensor] = {}
         self.use_gradients: dict[tuple[str, str], Tensor] = {}
-        self._names: dict[int, tuple[Tensor, str]] = {}  # holding the tensor keeps its id from reuse
+        # id → (tensor, version, name).  Holding the tensor keeps its id from reuse.
+        self._names: dict[int, tuple[Tensor, int, str]] = {}
         self._open: list[Call] = []
         self._times_called: dict[str, int] = {}
         self._handles: list = []
@@ -78,11 +88,12 @@ class Recorder:
     def __enter__(self) -> "Recorder":
         try:
             for name, parameter in self.model.named_parameters():
-                self._names[id(parameter)] = (parameter, name)
+                self._remember(parameter, name)
             for path, module in self.model.named_modules():
                 self._handles.append(module.register_forward_pre_hook(
                     lambda m, args, kwargs, path=path: self._before(path, m, args, kwargs), with_kwargs=True))
-                self._handles.append(module.register_forward_hook(self._after, with_kwargs=True))
+                # Called also when the module raises: its call must not stay open if that is caught.
+                self._handles.append(module.register_forward_hook(self._after, with_kwargs=True, always_call=True))
         except BaseException:
             self._remove()
             raise
@@ -100,10 +111,20 @@ class Recorder:
 
     def name_input(self, tensor: Tensor, name: str) -> None:
         """Give a tensor that comes from outside (ids, targets) a name before the model is called."""
-        self._names[id(tensor)] = (tensor, name)
+        self._remember(tensor, name)
         self.values[name] = tensor.detach().clone()
 
+    def _remember(self, tensor: Tensor, name: str) -> None:
+        self._names[id(tensor)] = (tensor, _version(tensor), name)
+
+    def _known(self, tensor: Tensor) -> str | None:
+        """The name of this very tensor; None when it has none, or was changed in place since it got it."""
+        _, version, name = self._names.get(id(tensor), (None, None, None))
+        return name if version == _version(tensor) else None
+
     def _before(self, path: str, module: nn.Module, args: tuple, kwargs: dict):
+        if _in_backward():
+            return None
         times = self._times_called[path] = self._times_called.get(path, 0) + 1
         call = Call(path if times == 1 else f"{path}#{times}", module, tuple(c.path for c in self._open))
         self.calls.append(call)
@@ -121,18 +142,21 @@ class Recorder:
         return new_args, new_kwargs
 
     def _name_of(self, tensor: Tensor, fallback: str) -> str:
-        known = self._names.get(id(tensor))
+        known = self._known(tensor)
         if known is None:
             self.name_input(tensor, fallback)
             return fallback
-        return known[1]
+        return known
 
     def _watch_use(self, call: Call, argument: str, tensor: Tensor) -> Tensor:
         """A view of the tensor: gradients that come back through it came through this use alone."""
         view = tensor.view_as(tensor)
-        self._names[id(view)] = (view, call.inputs[argument])
-        view.register_hook(lambda g: self._keep(self.use_gradients, (call.path, argument), g))
+        self._remember(view, call.inputs[argument])
+        self._keep_gradient(view, self.use_gradients, (call.path, argument))
         return view
+
+    def _keep_gradient(self, tensor: Tensor, store: dict, key) -> None:
+        self._handles.append(tensor.register_hook(lambda gradient: self._keep(store, key, gradient)))
 
     @staticmethod
     def _keep(store: dict, key, gradient: Tensor) -> None:
@@ -140,27 +164,40 @@ class Recorder:
         store[key] = store[key] + gradient if key in store else gradient.clone()
 
     def _after(self, module: nn.Module, args: tuple, kwargs: dict, result):
-        # A module that raised leaves its call open: close everything above this one.
-        while self._open and self._open[-1].module is not module:
-            self._open.pop()
-        call = self._open.pop()
+        if _in_backward() or all(call.module is not module for call in self._open):
+            return  # the call was not noted (a pre-hook before ours raised)
+        while (call := self._open.pop()).module is not module:
+            pass
         call.attributes = dict(getattr(module, "attributes", {}))
         map_tensors(result, lambda tensor, where: self._note_output(call, tensor, where))
 
     def _note_output(self, call: Call, tensor: Tensor, where: tuple[str, ...]) -> Tensor:
         output = _output_name(call.module, where)
-        known = self._names.get(id(tensor))
+        known = self._known(tensor)
         if known is not None and not call.is_step:
-            call.outputs[output] = known[1]  # a container hands on what a step inside it made
+            call.outputs[output] = known  # a container hands on what a step inside it made
             return tensor
         name = call.path if output == "out" else f"{call.path}.{output}"
         call.outputs[output] = name
         call.made.append(name)
-        self._names[id(tensor)] = (tensor, name)
-        self.values[name] = tensor.detach().clone()
+        self.name_input(tensor, name)
         if tensor.requires_grad:
-            tensor.register_hook(lambda g: self._keep(self.gradients, name, g))
+            self._keep_gradient(tensor, self.gradients, name)
         return tensor
+
+
+def _is_compiled(module: nn.Module) -> bool:
+    return hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
+
+
+def _in_backward() -> bool:
+    """Whether autograd runs now: a module called then only repeats, for checkpointing, what is recorded."""
+    return torch._C._current_graph_task_id() != -1
+
+
+def _version(tensor: Tensor) -> int:
+    """A number that every change in place raises, also one through a view."""
+    return 0 if tensor.is_inference() else tensor._version
 
 
 def _argument_names(module: nn.Module, count: int, kwargs: dict) -> list[str]:

@@ -1,10 +1,14 @@
 """From the logits of the last position to one id, each step a module so that it is recorded."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 
 from tracer.errors import UserError
 from tracer.model import Softmax
+
+SMALLEST_TEMPERATURE = 1e-6  # far below it, logits divided by it leave the range of float32
 
 
 class Temperature(nn.Module):
@@ -19,7 +23,10 @@ class Temperature(nn.Module):
 
 
 class TopK(nn.Module):
-    """The k largest logits and their ids, largest first, ties to the lower id."""
+    """The k largest logits and their ids, largest first, ties to the lower id.
+
+    Division by the temperature may round two logits into one, so the order is taken before it.
+    """
 
     kind = "top_k"
     outputs = {"ids": ("candidate",), "kept": ("candidate",)}
@@ -28,9 +35,9 @@ class TopK(nn.Module):
         super().__init__()
         self.k = k
 
-    def forward(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        kept, ids = logits[0].sort(descending=True, stable=True)
-        return ids[: self.k], kept[: self.k]  # (k,), (k,)
+    def forward(self, logits: Tensor, undivided: Tensor) -> tuple[Tensor, Tensor]:
+        ids = undivided[0].sort(descending=True, stable=True)[1][: self.k]
+        return ids, logits[0, ids]  # (k,), (k,)
 
 
 class Cumulative(nn.Module):
@@ -58,6 +65,8 @@ class Sampler(nn.Module):
         super().__init__()
         if not temperature > 0:
             raise UserError(f"temperature must be above 0, not {temperature}")
+        if not SMALLEST_TEMPERATURE <= temperature < math.inf:
+            raise UserError(f"temperature must be from {SMALLEST_TEMPERATURE} on and finite, not {temperature}")
         if not 1 <= top_k <= vocabulary:
             raise UserError(f"top-k must be from 1 to the vocabulary's {vocabulary}, not {top_k}")
         self.temperature = Temperature(temperature)
@@ -67,7 +76,7 @@ class Sampler(nn.Module):
         self.draw = Draw()
 
     def forward(self, logits: Tensor, uniform: Tensor) -> Tensor:
-        ids, kept = self.top_k(self.temperature(logits))
+        ids, kept = self.top_k(self.temperature(logits), logits)
         return self.draw(uniform, self.cumulative(self.softmax(kept)), ids)[1]
 
 

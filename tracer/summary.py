@@ -6,8 +6,9 @@ from tracer.schema import Trace
 
 
 def summarise(trace: Trace) -> dict:
-    """The `summary` block of a trace, from its arrays and from how it was made."""
-    return {"training": _training, "generation": _generation}[trace.route](trace)
+    """The `summary` block of a trace, from its arrays and from how it was made; empty for other routes."""
+    routes = {"training": _training, "generation": _generation}
+    return routes[trace.route](trace) if trace.route in routes else {}
 
 
 def _training(trace: Trace) -> dict:
@@ -56,7 +57,8 @@ def _round(trace: Trace, prefix: str) -> dict:
     token = int(trace.values(f"{prefix}.sampler.draw.token"))
     return {"id": token, "logit": _plain(trace.values(f"{prefix}.head")[0, token]),
             "scaled_logit": _plain(trace.values(f"{prefix}.sampler.top_k.kept")[choice]),
-            "probability": _plain(trace.values(f"{prefix}.sampler.softmax")[choice]), "new_text": _new_text(trace, prefix)}
+            "probability": _plain(trace.values(f"{prefix}.sampler.softmax")[choice]),
+            "new_text": _new_text(trace, prefix)}
 
 
 def _new_text(trace: Trace, prefix: str) -> str:
@@ -68,7 +70,13 @@ def _new_text(trace: Trace, prefix: str) -> str:
 
 
 def _plain(values: np.ndarray | np.generic):
-    """Python numbers; a float32 in its shortest exact decimal form, as the trace prints it."""
+    """Python numbers; a float32 in its shortest exact decimal form, as the trace prints it.
+
+    JSON has no NaN and no infinity: they stand as the texts "nan", "inf" and "-inf".
+    """
     if values.ndim:
         return [_plain(value) for value in values]
-    return int(values) if values.dtype.kind == "i" else float(str(values[()]))
+    if values.dtype.kind == "i":
+        return int(values)
+    number = str(values[()])
+    return float(number) if np.isfinite(values) else number

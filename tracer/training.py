@@ -1,5 +1,6 @@
 """Train a model on one text: the settings, the optimizer, the loop."""
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
@@ -24,9 +25,18 @@ class TrainingSettings:
     def __post_init__(self):
         if self.updates < 1:
             raise UserError(f"updates must be at least 1, not {self.updates}")
+        if not 0 <= self.lr < math.inf:
+            raise UserError(f"lr must be a number from 0 on, not {self.lr}")
+        check_seed(self.seed)
 
     def to_json(self) -> dict:
         return asdict(self)
+
+
+def check_seed(seed: int) -> None:
+    """Raises `UserError` for a seed that torch's generators do not take."""
+    if not 0 <= seed < 2**64:
+        raise UserError(f"a seed must be from 0 to 2⁶⁴ − 1, not {seed}")
 
 
 def decays(parameter: Tensor) -> bool:

@@ -7,8 +7,9 @@ recorded in float32.  A number passes when it agrees
 * within `SAFETY` times the float32 error bound of that very number (see `tracer.ops.rounded`).
 
 Where terms cancel, float32 keeps few digits and the first rule cannot hold.  Such numbers are listed
-in the trace with the rounding they carry (`Step.rounding`), which must then agree to `ROUNDING` of
-itself and obey the second rule too, so that the list excuses nothing but rounding.
+in the trace with the rounding they carry (`Step.rounding`).  The recomputation must then find that
+very rounding again, to what float64 can tell (`FLOAT64` of the bound), and the second rule holds too,
+so that the list excuses nothing but rounding.
 """
 
 from dataclasses import dataclass
@@ -17,12 +18,13 @@ import numpy as np
 
 from tracer import schema
 from tracer.ops.replay import Replay
+from tracer.ops.rounded import Rounded
 from tracer.schema import Step, Trace
 from tracer.summary import summarise
 
 RELATIVE = 2.5e-4
 SAFETY = 4.0
-ROUNDING = 1e-5
+FLOAT64 = 2.0**-26  # float64 rounds 2²⁹ times finer than float32; 2³ of it allow for other libraries
 
 
 @dataclass(frozen=True)
@@ -50,38 +52,55 @@ def verify(trace: Trace, *, hashes: bool = True):
 
 def check_step(replay: Replay, step: Step) -> Check:
     """Compare what `step` recorded with its recomputation."""
-    recorded = np.asarray(replay.values(step.id)).reshape(-1)
-    computed = replay.compute(step)
-    exact, bound = computed.value.reshape(-1), computed.error.reshape(-1)
     name = f"{step.kind}.{step.target}"
-    odd = ~np.isfinite(exact) | ~np.isfinite(recorded)
-    if not np.array_equal(recorded[odd].astype(np.float64), exact[odd], equal_nan=True):
-        where = int(np.flatnonzero(odd)[np.flatnonzero(~_same(recorded[odd], exact[odd]))[0]])
+    recorded = np.asarray(replay.values(step.id)).reshape(-1)
+    try:
+        computed = replay.compute(step)
+        wrong = wrong_values(step, recorded, computed)
+    except Exception as error:  # operands that do not fit the step fail in NumPy in many ways
         return Check(step.id, name, recorded.size, np.inf, np.inf,
-                     f"value {where}: recorded {recorded[where]}, recomputed {exact[where]}")
-    error = np.where(odd, 0.0, recorded.astype(np.float64) - np.where(odd, 0.0, exact))
-    size = np.abs(np.where(odd, 1.0, recorded.astype(np.float64)))
-    relative = np.divide(np.abs(error), size, out=np.zeros_like(error), where=error != 0)
-    problem = _problem(step, recorded, exact, error, size, bound)
-    return Check(step.id, name, recorded.size, float(np.abs(error).max(initial=0)),
-                 float(relative.max(initial=0)), problem)
+                     f"cannot be recomputed ({type(error).__name__}: {error})")
+    exact = _as_recorded(computed.value, recorded.dtype)
+    error = _error(recorded, exact)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = np.divide(np.abs(error), _size(recorded), out=np.zeros_like(error), where=error != 0)
+    return Check(step.id, name, recorded.size, float(np.abs(error).max(initial=0)), float(relative.max(initial=0)),
+                 _first_wrong(wrong, recorded, exact))
 
 
-def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return (a == b) | (np.isnan(a) & np.isnan(b))
-
-
-def _problem(step: Step, recorded, exact, error, size, bound) -> str:
+def wrong_values(step: Step, recorded: np.ndarray, computed: Rounded) -> np.ndarray:
+    """Which of the recorded values (flat) do not follow.  Raises `IndexError` for a rounding of no value."""
+    error = _error(recorded, _as_recorded(computed.value, recorded.dtype))
     if recorded.dtype.kind == "i":
-        return _first_wrong(error != 0, recorded, exact)
-    limit = np.minimum(RELATIVE * size, SAFETY * bound)
-    wrong = np.abs(error) > limit
+        return error != 0
+    bound = computed.error.reshape(-1)
+    limit = np.nan_to_num(np.minimum(RELATIVE * _size(recorded), SAFETY * bound))
     for index, rounding in step.rounding.items():
         if not 0 <= index < recorded.size:
-            return f"rounding is listed for value {index} of {recorded.size}"
-        agrees = abs(error[index] - rounding) <= ROUNDING * abs(rounding)
-        wrong[index] = not agrees or abs(error[index]) > SAFETY * bound[index]
-    return _first_wrong(wrong, recorded, exact)
+            raise IndexError(f"a rounding is listed for value {index} of {recorded.size}")
+        found = abs(error[index] - rounding) <= FLOAT64 * bound[index]
+        limit[index] = SAFETY * bound[index] if found else -1
+    return ~(np.abs(error) <= limit)
+
+
+def _as_recorded(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Flat, in float64; what is beyond the range of a float32 is infinite there."""
+    values = values.reshape(-1)
+    if dtype != np.float32:
+        return values
+    return np.where(np.abs(values) > np.finfo(np.float32).max, np.copysign(np.inf, values), values)
+
+
+def _error(recorded: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """Recorded − exact.  Where one of them is no finite number: 0 when both are the same, else ∞."""
+    finite = np.isfinite(exact) & np.isfinite(recorded)
+    same = (recorded == exact) | (np.isnan(recorded) & np.isnan(exact))
+    difference = np.where(finite, recorded, 0.0) - np.where(finite, exact, 0.0)
+    return np.where(finite, difference, np.where(same, 0.0, np.inf))
+
+
+def _size(recorded: np.ndarray) -> np.ndarray:
+    return np.abs(recorded.astype(np.float64))
 
 
 def _first_wrong(wrong: np.ndarray, recorded, exact) -> str:
@@ -97,19 +116,31 @@ def find_rounding(replay: Replay, step: Step) -> dict[int, float]:
     recorded = np.asarray(replay.values(step.id)).reshape(-1)
     if recorded.dtype.kind == "i":
         return {}
-    with np.errstate(invalid="ignore"):  # −∞ − −∞
-        error = recorded.astype(np.float64) - replay.compute(step).value.reshape(-1)
-        listed = np.isfinite(error) & (np.abs(error) > RELATIVE * np.abs(recorded))
+    error = _error(recorded, _as_recorded(replay.compute(step).value, recorded.dtype))
+    listed = np.isfinite(error) & (np.abs(error) > RELATIVE * _size(recorded))
     return {int(i): float(error[i]) for i in np.flatnonzero(listed)}
 
 
 def _check_summary(trace: Trace) -> Check:
-    fresh = summarise(trace)
-    for key in sorted({*fresh, *trace.summary}):
-        if fresh.get(key) != trace.summary.get(key):
-            return Check("summary", "summary", len(fresh), problem=(
-                f"{key}: the summary says {trace.summary.get(key)!r}, the arrays give {fresh.get(key)!r}"))
-    return Check("summary", "summary", len(fresh))
+    try:
+        problem = _difference(trace.summary, summarise(trace), "")
+    except (LookupError, TypeError, ValueError) as error:
+        problem = f"the arrays do not give it ({type(error).__name__}: {error})"
+    return Check("summary", "summary", len(trace.summary), problem=problem)
+
+
+def _difference(said, given, key: str) -> str:
+    """The first place where two nested JSON values differ; empty where none does."""
+    if isinstance(said, dict) and isinstance(given, dict):
+        places = [(k, said.get(k, "nothing"), given.get(k, "nothing")) for k in sorted({*said, *given})]
+    elif isinstance(said, list) and isinstance(given, list) and len(said) == len(given):
+        places = [(str(i), *pair) for i, pair in enumerate(zip(said, given, strict=True))]
+    elif said == given and type(said) is type(given):
+        return ""
+    else:
+        return f"{key}: the summary says {said!r}, the arrays give {given!r}"
+    found = (_difference(a, b, f"{key}.{k}" if key else k) for k, a, b in places)
+    return next(filter(None, found), "")
 
 
 def _check_hashes(trace: Trace):
@@ -118,6 +149,9 @@ def _check_hashes(trace: Trace):
             same = schema.content_hash(trace.values(array.name)) == array.sha256
             yield Check(array.name, "sha256", array.size, problem="" if same else
                         "its content is not what was recorded (sha256 differs)")
+    for name in trace.labels:
+        if not schema.labels_are_as_written(trace, name):
+            yield Check(f"labels {name}", "sha256", 1, problem="the labels in their file were changed (sha256 differs)")
     same = schema.outline_hash(trace) == trace.outline_sha256
     yield Check("outline", "sha256", len(trace.steps), problem="" if same else
                 "how it was made, its labels or its list of steps was changed (sha256 differs)")

@@ -5,7 +5,7 @@ For ``out[I] = Σ_s a[A]·b[B]·c`` the chain rule (reverse mode) gives
 Kinds with another form (softmax, layer norm, …) state their gradients themselves.
 """
 
-from tracer.ops.language import Equation, Node
+from tracer.ops.language import Equation, Node, walk
 
 
 def derive_gradients(forward: Equation, inputs: tuple[str, ...]) -> dict[str, list[Equation]]:
@@ -41,8 +41,9 @@ def _factors(node: Node, summed: list[Node]):
 
 def _gradient(forward: Equation, terms: list, name: str) -> Equation:
     holding = [term for term in terms if any(f[0] == "read" and f[1] == name for f in term[0])]
-    if len(holding) != 1:
-        raise ValueError(f"cannot derive the gradient of {name}: it must occur in exactly one term")
+    occurrences = sum(node[:2] == ["read", name] for node in walk(forward.body))
+    if len(holding) != 1 or occurrences != 1:
+        raise ValueError(f"cannot derive the gradient of {name}: it must occur exactly once, as a factor")
     factors, divisors, summed = holding[0]
     own = next(f for f in factors if f[0] == "read" and f[1] == name)
     if any(item[0] not in ("letter", "ellipsis") for item in own[2]):

@@ -10,14 +10,15 @@ import numpy as np
 
 from tracer.ops.language import Equation, Node, walk
 from tracer.ops.mcg31m1 import mcg31m1
-from tracer.ops.rounded import UNIT, Rounded
+from tracer.ops.rounded import SMALLEST, Rounded, sum_error
 
 
 @dataclass(frozen=True)
 class Computation:
     """A target of a kind with everything it needs: equations without ``...``, arrays, attributes.
 
-    `operands`: name → array of any shape, or `Rounded` where an operand was itself recomputed.  `shape`: the shape of the array to compute.
+    `operands`: name → array of any shape, or `Rounded` where an operand was itself recomputed.  `shape`: the
+    shape of the array to compute.
     """
 
     equations: list[Equation]
@@ -26,16 +27,24 @@ class Computation:
     shape: tuple[int, ...]
 
     def sizes(self) -> dict[str, int]:
-        """The length of every letter's axis.  Raises `ValueError` when two arrays disagree."""
-        sizes: dict[str, int] = {}
-        _note_sizes(sizes, self.equations[-1].name, self.equations[-1].index, self.shape)
-        for equation in self.equations:
-            for node in walk(equation.body):
-                if node[0] == "read" and node[1] in self.operands:
-                    operand = self.operands[node[1]]
-                    shape = operand.value.shape if isinstance(operand, Rounded) else operand.shape
-                    _note_sizes(sizes, node[1], node[2], shape)
-        return sizes
+        shapes = {name: operand.value.shape if isinstance(operand, Rounded) else operand.shape
+                  for name, operand in self.operands.items()}
+        return letter_sizes(self.equations, self.shape, shapes)
+
+
+def letter_sizes(equations: list[Equation], shape: tuple[int, ...],
+                 operands: dict[str, tuple[int, ...]]) -> dict[str, int]:
+    """The length of every letter's axis, from the shapes of the target and of its operands.
+
+    Raises `ValueError` when two arrays disagree.
+    """
+    sizes: dict[str, int] = {}
+    _note_sizes(sizes, equations[-1].name, equations[-1].index, shape)
+    for equation in equations:
+        for node in walk(equation.body):
+            if node[0] == "read" and node[1] in operands:
+                _note_sizes(sizes, node[1], node[2], operands[node[1]])
+    return sizes
 
 
 def _note_sizes(sizes: dict[str, int], name: str, index: list[Node], shape: tuple[int, ...]) -> None:
@@ -62,6 +71,7 @@ class _Grid:
 
     def __init__(self, equation: Equation, sizes, known, attributes):
         self.equation, self.sizes, self.known, self.attributes = equation, sizes, known, attributes
+        self.choosing = 0  # how many `where` stand around the node that is evaluated
         self.letters = [item[1] for item in equation.index]
         for node in walk(equation.body):
             if node[0] == "reduce":
@@ -98,11 +108,16 @@ class _Grid:
 
     def _read(self, name, index):
         array = self.known[name]
-        where = tuple(self.eval(item).value.astype(np.int64) for item in index)
-        # An index outside is read only where a `where` then chooses the other branch.
-        where = tuple(np.clip(w, 0, n - 1) for w, n in zip(where, array.value.shape, strict=True))
+        places = [self.eval(item).value for item in index]
+        outside = [(p != np.floor(p)) | (p < 0) | (p >= n) for p, n in zip(places, array.value.shape, strict=True)]
+        if any(map(np.any, outside)) and not self.choosing:
+            raise IndexError(f"{name} of shape {array.value.shape} is read outside of it")
+        where = tuple(np.where(o, 0, p).astype(np.int64) for o, p in zip(outside, places, strict=True))
         error = array.error[where] if array.error.shape == array.value.shape else np.float64(0)
-        return Rounded(array.value[where], error)
+        value = array.value[where]
+        for part in outside:  # what a `where` does not choose may be anything: NaN shows when it is chosen
+            value = np.where(part, np.nan, value) if part.any() else value
+        return Rounded(value, error)
 
     def _negate(self, body):
         return -self.eval(body)
@@ -131,7 +146,11 @@ class _Grid:
         return Rounded(result.astype(np.float64), np.float64(0))
 
     def _where(self, condition, yes, no):
-        return self.eval(condition).where(self.eval(yes), self.eval(no))
+        chosen = self.eval(condition)
+        self.choosing += 1
+        yes, no = self.eval(yes), self.eval(no)
+        self.choosing -= 1
+        return chosen.where(yes, no)
 
     def _call(self, name, body):
         return getattr(self.eval(body), name)()
@@ -179,5 +198,5 @@ class _Grid:
 
         shape = [self.sizes[letter] if letter in keep else 1 for letter in self.letters]
         count = np.prod([self.sizes[letter] for letter in over])
-        bound = UNIT * (1 + np.log2(count)) * product(np.abs)
+        bound = sum_error(count) * product(np.abs) + SMALLEST * count
         return Rounded(product(np.asarray).reshape(shape), bound.reshape(shape))

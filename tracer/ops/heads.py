@@ -13,7 +13,9 @@ SPLIT_HEADS = define(
     gradients={
         "qkv": """
             n[()] = heads * head_width
-            d_qkv[t, o] = where(o < n[()], d_query[o // head_width, t, o % head_width], where(o < 2 * n[()], d_key[(o - n[()]) // head_width, t, o % head_width], d_value[(o - 2 * n[()]) // head_width, t, o % head_width]))
+            d_qkv[t, o] = where(o < n[()], d_query[o // head_width, t, o % head_width],
+                where(o < 2 * n[()], d_key[(o - n[()]) // head_width, t, o % head_width],
+                    d_value[(o - 2 * n[()]) // head_width, t, o % head_width]))
             """,
     },
 )

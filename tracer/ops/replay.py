@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tracer.ops.evaluate import Computation, evaluate
-from tracer.ops.language import ELLIPSIS, Equation, expand_ellipsis, walk
+from tracer.ops.evaluate import Computation, evaluate, letter_sizes
+from tracer.ops.language import ELLIPSIS, Equation, expand_ellipsis, transform, walk
 from tracer.ops.registry import KINDS
 from tracer.ops.rounded import Rounded
 
@@ -16,7 +16,22 @@ def bound_equations(kind: str, target: str, axis_letters: Callable[[str], list[s
     `axis_letters`: the letters of the axes of an operand, or of the target itself, by its name.
     """
     equations = KINDS[kind].targets[target]
-    return expand_ellipsis(equations, _ellipsis_letters(equations, axis_letters))
+    return _use_axis_letters(expand_ellipsis(equations, _ellipsis_letters(equations, axis_letters)), axis_letters)
+
+
+def _use_axis_letters(equations: list[Equation], axis_letters: Callable[[str], list[str]]) -> list[Equation]:
+    """The target's index in the letters of its own axes, where no other letter of the kind is in the way."""
+    target = equations[-1]
+    used = {n[1] for eq in equations for node in [eq.body, *eq.index] for n in walk(node) if n[0] == "letter"}
+    names = {}
+    for item, letter in zip(target.index, axis_letters(target.name), strict=True):
+        if letter not in used and letter not in names.values():
+            names[item[1]] = letter
+
+    def rename(node):
+        return ["letter", names.get(node[1], node[1])] if node[0] == "letter" else None
+
+    return [Equation(eq.name, [transform(i, rename) for i in eq.index], transform(eq.body, rename)) for eq in equations]
 
 
 def _ellipsis_letters(equations: list[Equation], axis_letters: Callable[[str], list[str]]) -> list[str]:
@@ -39,13 +54,23 @@ class Replay:
         """`trace`: anything with `steps`, `arrays` and `values(name)`; `axes`: axis name → letter."""
         self.trace, self.axes = trace, axes
         self._derived: dict[str, Rounded] = {}
+        self._equations: dict[tuple, list[Equation]] = {}
 
     def equations(self, step) -> list[Equation]:
-        def letters(name: str) -> list[str]:
-            array = self.trace.arrays[step.operands.get(name, step.id)]
-            return [self.axes[axis] for axis in array.axes]
+        """The step's equations in the letters of its arrays' axes; the same list for the same axes."""
+        axes = {operand: self.trace.arrays[name].axes for operand, name in step.operands.items()}
+        axes[step.target] = self.trace.arrays[step.id].axes
+        key = (step.kind, step.target, *axes.items())
+        if key not in self._equations:
+            letters = {name: [self.axes[axis] for axis in own] for name, own in axes.items()}
+            self._equations[key] = bound_equations(step.kind, step.target, letters.__getitem__)
+        return self._equations[key]
 
-        return bound_equations(step.kind, step.target, letters)
+    def sizes(self, step) -> dict[str, int]:
+        """The length of the axis of every letter in the step's equations."""
+        arrays = self.trace.arrays
+        shapes = {operand: arrays[name].shape for operand, name in step.operands.items()}
+        return letter_sizes(self.equations(step), arrays[step.id].shape, shapes)
 
     def values(self, name: str) -> np.ndarray:
         """Recorded numbers, or for a derived array the computed ones, rounded to its dtype."""

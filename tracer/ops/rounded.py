@@ -11,6 +11,16 @@ import math
 import numpy as np
 
 UNIT = 2.0**-24  # unit roundoff of float32
+SMALLEST = 2.0**-126  # smallest normal float32: what is below may lose digits, or become 0
+
+
+def sum_error(count):
+    """Bound of the float32 error of a sum, as a part of the sum of its terms' magnitudes.
+
+    A term is rounded once for every addition on its way (Higham 2002, section 4.2).  Kernels add in at
+    least 8 lanes, in each lane one term after the other, then the lanes in a tree.
+    """
+    return UNIT * (1 + count / 8 + math.log2(max(count, 1)))
 
 
 class Rounded:
@@ -26,7 +36,11 @@ class Rounded:
         return _rounded(self.value + other.value, self.error + other.error)
 
     def __sub__(self, other):
-        return _rounded(self.value - other.value, self.error + other.error)
+        """Layer norm's kernels subtract after scaling, x·s − m·s for (x − m)·s: each term is rounded too."""
+        carried = self.error + other.error
+        if np.ndim(self.value) and np.ndim(other.value):  # not 1 − β: the numbers of an equation are exact
+            carried = carried + UNIT * (np.abs(self.value) + np.abs(other.value))
+        return _rounded(self.value - other.value, carried)
 
     def __mul__(self, other):
         return _rounded(self.value * other.value,
@@ -44,12 +58,12 @@ class Rounded:
                        np.where(self.value != 0, yes.error, no.error))
 
     def sum(self, axes):
-        """A float32 sum of n terms in any order: log₂ n levels is what kernels reach in practice."""
+        """A float32 sum in any order."""
         count = math.prod(np.shape(self.value)[a] for a in axes)
         total = self.value.sum(axis=axes, keepdims=True)
         magnitude = np.abs(self.value).sum(axis=axes, keepdims=True)
         carried = np.broadcast_to(self.error, np.shape(self.value)).sum(axis=axes, keepdims=True)
-        return Rounded(total, _finite(carried + UNIT * (1 + math.log2(max(count, 1))) * magnitude))
+        return Rounded(total, _finite(carried + sum_error(count) * magnitude))
 
     def max(self, axes):
         error = np.broadcast_to(self.error, np.shape(self.value))
@@ -73,7 +87,7 @@ class Rounded:
 
 def _rounded(value, carried):
     """`value` after one more float32 operation."""
-    return Rounded(value, _finite(carried + UNIT * np.abs(value)))
+    return Rounded(value, _finite(carried + UNIT * np.abs(value) + SMALLEST))
 
 
 def _finite(error):

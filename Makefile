@@ -1,0 +1,69 @@
+# make site     build the site from the recordings in traces/ (no torch needed)
+# make serve    serve it on this machine
+# make traces   record again (installs torch)
+# make verify   recompute every recorded number
+# make test     everything tests need, the browser included, then the tests
+# make lint     check the style of the code
+# make bench    measure against the limits in bench/
+# make clean    remove what make made, the recordings apart
+
+PYTHON ?= python3
+PORT ?= 8000
+TRACES ?= traces
+SITE ?= site
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help site serve traces verify test lint bench clean
+
+help:
+	@sed -n 's/^# //p' $(firstword $(MAKEFILE_LIST))
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "error: Two Routes needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
+	@echo "making $(VENV)/"
+	@$(PYTHON) -m venv $(VENV)
+
+# One stamp for each set of packages; changed requirements install again.
+$(VENV)/site.ready: pyproject.toml | $(BIN)/python
+	@echo "installing what the site needs"
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/record.ready: pyproject.toml | $(BIN)/python
+	@echo "installing what recording needs (torch among it)"
+	@$(PIP) --editable '.[record]'
+	@touch $@
+
+$(VENV)/test.ready: pyproject.toml tests/browser.py | $(BIN)/python
+	@echo "installing what tests need (torch and a browser among it)"
+	@$(PIP) --editable '.[record,test]'
+	@$(BIN)/python tests/browser.py
+	@touch $@
+
+site: $(VENV)/site.ready
+	@$(BIN)/python -m site_builder build --traces $(TRACES) --output $(SITE)
+
+serve: site
+	@$(BIN)/python -m site_builder serve --site $(SITE) --port $(PORT)
+
+traces: $(VENV)/record.ready
+	@$(BIN)/python -m tracer record --output $(TRACES)
+
+verify: $(VENV)/site.ready
+	@$(BIN)/python -m tracer verify $(TRACES)
+
+test: $(VENV)/test.ready
+	@$(BIN)/python -m pytest
+
+lint: $(VENV)/test.ready
+	@$(BIN)/python -m ruff check .
+
+bench: $(VENV)/test.ready
+	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf $(SITE) $(VENV) build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,84 @@
+"""From recordings to a folder of files that open by double-click."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import jinja2
+
+from site_builder.data import route_data
+from site_builder.modules import import_map, nonce
+from site_builder.pages import chapters, told
+from site_builder.prose import LANGUAGES
+from site_builder.strings import Strings
+from tracer.errors import UserError
+from tracer.schema import Trace, load
+
+ROOT = Path(__file__).parent.parent
+ROUTES = ("training", "generation")
+
+
+def build(traces: Path, output: Path) -> Path:
+    """Build the site from ``training.json`` and ``generation.json`` in `traces`; returns the file to open.
+
+    The new site replaces the old one when it is whole.  Raises `UserError` for a recording that is
+    missing or damaged, and for an output folder that holds something else than a site.
+    """
+    recordings = {route: load(traces / f"{route}.json") for route in ROUTES}
+    _check_output(output)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as temporary:
+        fresh = Path(temporary) / "site"
+        _write_site(recordings, fresh)
+        _replace(fresh, output)
+    return output / "index.html"
+
+
+def _check_output(output: Path) -> None:
+    if output.exists() and not (output.is_dir() and ((output / "two-routes.css").exists() or not any(output.iterdir()))):
+        raise UserError(f"{output} exists and is not a site of Two Routes: choose another --output")
+
+
+def _replace(fresh: Path, output: Path) -> None:
+    if output.exists():
+        shutil.move(output, fresh.parent / "old")
+    shutil.move(fresh, output)
+
+
+def _write_site(recordings: dict[str, Trace], folder: Path) -> None:
+    (folder / "data").mkdir(parents=True)
+    for trace in recordings.values():
+        for name, content in route_data(trace).scripts.items():
+            (folder / "data" / name).write_bytes(content)
+    shutil.copyfile(ROOT / "static" / "css" / "two-routes.css", folder / "two-routes.css")
+    shutil.copyfile(ROOT / "static" / "boot.js", folder / "boot.js")
+    templates = _environment()
+    modules = import_map(ROOT / "static" / "js")
+    _write(folder / "index.html", templates.get_template("index.html").render(
+        words={language: Strings(language) for language in LANGUAGES}, languages=LANGUAGES))
+    for language in LANGUAGES:
+        _write_language(folder, language, recordings, templates, modules)
+
+
+def _write_language(folder: Path, language: str, recordings: dict[str, Trace], templates, modules: str) -> None:
+    strings = Strings(language)
+    common = {"language": language, "languages": LANGUAGES, "words": strings, "root": "../",
+              "modules": modules, "nonce": nonce(modules), "traces": recordings,
+              "chapters": {route: chapters(trace, language, strings) for route, trace in recordings.items()}}
+    prose = told(recordings["training"], language, strings, ["home", "home:training", "home:states"])
+    prose |= told(recordings["generation"], language, strings, ["home:generation"])
+    _write(folder / language / "index.html", templates.get_template("home.html").render(page="index", prose=prose, **common))
+    for route, trace in recordings.items():
+        _write(folder / language / f"{route}.html",
+               templates.get_template("route.html").render(page=route, trace=trace, **common))
+
+
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(ROOT / "templates"), undefined=jinja2.StrictUndefined, autoescape=True,
+        trim_blocks=True, lstrip_blocks=True)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8", newline="\n")

@@ -1,0 +1,58 @@
+"""The builder's command line."""
+
+import sys
+import time
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import click
+
+from tracer.errors import UserError
+
+FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+def main() -> None:
+    """Run the command line: a `UserError` becomes one line and exit status 2."""
+    try:
+        commands()
+    except UserError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except OSError as error:
+        click.echo(f"error: {error.filename or 'file'}: {error.strerror}; check the path and the disk", err=True)
+        sys.exit(2)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+def commands() -> None:
+    """Build the site from recordings, or serve it."""
+
+
+@commands.command()
+@click.option("--traces", type=FOLDER, default=Path("traces"), help="Folder of the recordings.")
+@click.option("--output", "-o", type=FOLDER, default=Path("site"), help="Folder to write the site into.")
+def build(traces: Path, output: Path) -> None:
+    """Build the site; it opens by double-click and from any web host."""
+    from site_builder.build import build as build_site
+
+    start = time.perf_counter()
+    index = build_site(traces, output)
+    click.echo(f"built in {time.perf_counter() - start:.1f} s: open {index.resolve()}")
+
+
+@commands.command()
+@click.option("--site", type=FOLDER, default=Path("site"), help="Folder of the built site.")
+@click.option("--port", default=8000, help="Port on this machine.")
+def serve(site: Path, port: int) -> None:
+    """Serve the built site on this machine alone."""
+    if not (site / "index.html").is_file():
+        raise UserError(f"there is no site in {site}: run `make site` first")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(site))
+    with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
+        click.echo(f"serving {site} on http://localhost:{port}/ (Ctrl-C ends it)")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            click.echo("")

@@ -1,0 +1,144 @@
+"""What the browser gets of a recording: an outline at once, the numbers chapter by chapter.
+
+A page opened by double-click may not fetch files, but it may add scripts.  So every part is a classic
+script that hands its content to ``twoRoutes.receive(name, content)``.
+"""
+
+import base64
+from dataclasses import dataclass, field
+
+import numpy as np
+import orjson
+
+from site_builder.symbols import symbol_text
+from tracer.ops import KINDS
+from tracer.ops.language import walk
+from tracer.ops.replay import Replay
+from tracer.schema import AXES, DTYPES, Array, Trace
+
+
+def script(name: str, content) -> bytes:
+    """A classic script that hands over `content`.  Safe for any text: nothing in it can end the script."""
+    body = orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY).replace(b"<", b"\\u003c")
+    body = body.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
+    return b"twoRoutes.receive(" + orjson.dumps(name) + b"," + body + b");\n"
+
+
+@dataclass
+class RouteData:
+    """Scripts of one route by file name, and which script holds which array."""
+
+    route: str
+    scripts: dict[str, bytes] = field(default_factory=dict)
+
+
+def route_data(trace: Trace) -> RouteData:
+    """The outline and the number scripts of one trace."""
+    data = RouteData(trace.route)
+    chunk_of = _chunks(trace)
+    for chunk in dict.fromkeys(chunk_of.values()):
+        names = [name for name, own in chunk_of.items() if own == chunk]
+        path = f"{trace.route}-{chunk}"
+        data.scripts[f"{path}.js"] = script(path, {name: encode(trace.values(name)) for name in names})
+    for array in trace.arrays.values():
+        if array.file:
+            name = _file_chunk(array)
+            data.scripts[f"{name}.js"] = script(name, encode(trace.values(array.name)))
+    for labels in trace.labels.values():
+        if isinstance(labels, dict):
+            name = _label_chunk(labels)
+            data.scripts[f"{name}.js"] = script(name, labels_of(trace, labels))
+    data.scripts[f"{trace.route}.js"] = script(trace.route, outline(trace, chunk_of))
+    return data
+
+
+def labels_of(trace: Trace, labels: dict) -> list[str]:
+    return next(trace.label_list(name) for name, own in trace.labels.items() if own is labels)
+
+
+def _file_chunk(array: Array) -> str:
+    return "array-" + array.file.removeprefix("arrays/").removesuffix(".json")
+
+
+def _label_chunk(labels: dict) -> str:
+    return "labels-" + labels["file"].removeprefix("arrays/").removesuffix(".json")
+
+
+def encode(values: np.ndarray) -> str:
+    """Little-endian bytes as base64: exact, NaN and infinities included."""
+    return base64.b64encode(np.ascontiguousarray(values).astype(DTYPES[values.dtype.name]).tobytes()).decode()
+
+
+def _chunks(trace: Trace) -> dict[str, str]:
+    """Array name → the chapter that shows it first; with a step's numbers come those it reads."""
+    found: dict[str, str] = {}
+
+    def place(name: str, chapter: str) -> None:
+        array = trace.arrays[name]
+        if array.same_as:
+            place(array.same_as, chapter)
+        elif not (array.file or array.derived):
+            found.setdefault(name, chapter)
+
+    for chapter in trace.chapters:
+        for view in chapter.views:
+            for name in shown_arrays(trace, view):
+                place(name, chapter.id)
+    for name in trace.arrays:
+        place(name, "rest")
+    return found
+
+
+def shown_arrays(trace: Trace, view) -> list[str]:
+    """Arrays of a view in order: what is given, then for each step its operands and what it makes."""
+    names = list(view.arrays)
+    for step in view.steps:
+        names += [*trace.steps[step].operands.values(), step]
+    return list(dict.fromkeys(names))
+
+
+def outline(trace: Trace, chunk_of: dict[str, str]) -> dict:
+    """Everything but the numbers: steps with their equations, arrays with their shapes, the chapters."""
+    replay = Replay(trace, AXES)
+    equations: dict[bytes, int] = {}
+    steps = {}
+    for step in trace.steps.values():
+        text = orjson.dumps([eq.to_json() for eq in replay.equations(step)])
+        number = equations.setdefault(text, len(equations))
+        steps[step.id] = {"kind": step.kind, "target": step.target, "equations": number,
+                          "operands": step.operands, "attributes": step.attributes}
+    return {
+        "route": trace.route,
+        "equations": [orjson.loads(text) for text in equations],
+        "steps": steps,
+        "arrays": {array.name: _array_outline(trace, array, chunk_of) for array in trace.arrays.values()},
+        "labels": {name: {"script": _label_chunk(labels), "length": labels["length"]}
+                   if isinstance(labels, dict) else labels for name, labels in trace.labels.items()},
+        "chapters": [{"id": c.id, "views": [{"id": v.id, "steps": v.steps, "arrays": v.arrays} for v in c.views]}
+                     for c in trace.chapters],
+        "letters": AXES,
+        "symbols": {kind: _kind_symbols(kind) for kind in sorted({step.kind for step in trace.steps.values()})},
+    }
+
+
+def _kind_symbols(kind: str) -> dict[str, str]:
+    names = set()
+    for target, equations in KINDS[kind].targets.items():
+        names |= {target, *(equation.name for equation in equations)}
+        names |= {node[1] for equation in equations for node in walk(equation.body) if node[0] in ("read", "name")}
+    return {name: symbol_text(kind, name) for name in sorted(names)}
+
+
+def _array_outline(trace: Trace, array: Array, chunk_of: dict[str, str]) -> dict:
+    body: dict = {"shape": array.shape, "axes": array.axes, "dtype": array.dtype}
+    if array.labels:
+        body["labels"] = array.labels
+    if array.same_as:
+        body["same_as"] = array.same_as
+    elif array.file:
+        body["script"] = _file_chunk(array)
+    elif array.derived:
+        body["derived"] = True
+    else:
+        body["script"] = f"{trace.route}-{chunk_of[array.name]}"
+    return body

@@ -1,0 +1,119 @@
+"""Equations of operations as LaTeX, and as MathML for the page."""
+
+import functools
+
+import latex2mathml.converter
+
+from site_builder.symbols import symbol
+from tracer.ops import Equation
+
+Node = list
+_LOW, _SUM, _PRODUCT, _ATOM = range(4)
+_FUNCTIONS = {"exp": r"\exp", "log": r"\ln", "erf": r"\mathrm{erf}"}
+_COMPARE = {"==": "=", "<=": r"\le", "<": "<", ">=": r"\ge", ">": ">"}
+
+
+def mathml(kind: str, equation: Equation) -> str:
+    """One equation as a MathML block."""
+    return _to_mathml(latex(kind, equation))
+
+
+@functools.cache
+def _to_mathml(source: str) -> str:
+    return latex2mathml.converter.convert(source, display="block")
+
+
+@functools.cache
+def inline_mathml(source: str) -> str:
+    """LaTeX that stands inside prose."""
+    return latex2mathml.converter.convert(source, display="inline")
+
+
+def latex(kind: str, equation: Equation) -> str:
+    """`equation` in LaTeX, in the symbols of its kind."""
+    writer = _Writer(kind)
+    left = writer.read(equation.name, equation.index)
+    return f"{left} = {writer.write(equation.body, _LOW)}"
+
+
+class _Writer:
+    def __init__(self, kind: str):
+        self.kind = kind
+
+    def write(self, node: Node, level: int) -> str:
+        text, own = getattr(self, f"_{node[0]}")(*node[1:])
+        return rf"\left( {text} \right)" if own < level else text
+
+    def read(self, name: str, index: list[Node]) -> str:
+        if name.startswith("d_"):
+            return rf"\frac{{\partial L}}{{\partial {self._indexed(name[2:], index)}}}"
+        return self._indexed(name, index)
+
+    def _indexed(self, name: str, index: list[Node]) -> str:
+        base = symbol(self.kind, name)
+        if not index:
+            return base
+        inner = r",\,".join(self.write(item, _LOW) for item in index)
+        return f"{{{base}}}_{{{inner}}}" if "^" not in base else f"{base}_{{{inner}}}"
+
+    def _number(self, value):
+        return f"{value:,}".replace(",", "{,}") if isinstance(value, int) else str(value), _ATOM
+
+    def _letter(self, name):
+        return name, _ATOM
+
+    def _name(self, name):
+        if name in ("inf", "pi"):
+            return {"inf": r"\infty", "pi": r"\pi"}[name], _ATOM
+        return symbol(self.kind, name), _ATOM
+
+    def _size(self, letter):
+        return f"n_{{{letter[1]}}}", _ATOM
+
+    def _read(self, name, index):
+        return self.read(name, index), _ATOM
+
+    def _negate(self, body):
+        return f"-{self.write(body, _PRODUCT)}", _SUM
+
+    def _binary(self, op, left, right):
+        match op:
+            case "+":
+                return f"{self.write(left, _SUM)} + {self.write(right, _SUM)}", _SUM
+            case "-":
+                return f"{self.write(left, _SUM)} - {self.write(right, _PRODUCT)}", _SUM
+            case "*":
+                return f"{self.write(left, _PRODUCT)} \\cdot {self.write(right, _PRODUCT)}", _PRODUCT
+            case "/":
+                return rf"\frac{{{self.write(left, _LOW)}}}{{{self.write(right, _LOW)}}}", _ATOM
+            case "//":
+                return rf"\lfloor {self.write(left, _PRODUCT)} / {self.write(right, _PRODUCT)} \rfloor", _ATOM
+            case "**":
+                return f"{{{self.write(left, _ATOM)}}}^{{{self.write(right, _LOW)}}}", _ATOM
+        return rf"{self.write(left, _PRODUCT)} \bmod {self.write(right, _PRODUCT)}", _SUM
+
+    def _compare(self, op, left, right):
+        return f"[{self.write(left, _LOW)} {_COMPARE[op]} {self.write(right, _LOW)}]", _ATOM
+
+    def _where(self, condition, yes, no):
+        test = self.write(condition, _LOW).removeprefix("[").removesuffix("]")
+        # Braces: a bracket at the start of a row would be read as an option of the environment.
+        rows = rf"{{{self.write(yes, _LOW)}}} & {test} \\ {{{self.write(no, _LOW)}}} & \mathrm{{else}}"
+        return rf"\begin{{cases}} {rows} \end{{cases}}", _PRODUCT
+
+    def _call(self, name, body):
+        if name == "sqrt":
+            return rf"\sqrt{{{self.write(body, _LOW)}}}", _ATOM
+        return rf"{_FUNCTIONS[name]}\left( {self.write(body, _LOW)} \right)", _ATOM
+
+    def _stream(self, word, n):
+        return rf"\mathrm{{MCG31m1}}\left( {self.write(word, _LOW)},\, {self.write(n, _LOW)} \right)", _ATOM
+
+    def _reduce(self, name, over, body, *rest):
+        letters = ",".join(item[1] for item in over)
+        if name == "sum":
+            return rf"\sum_{{{letters}}} {self.write(body, _PRODUCT)}", _PRODUCT
+        if name == "max":
+            return rf"\max_{{{letters}}} {self.write(body, _PRODUCT)}", _PRODUCT
+        n = self.write(rest[0], _LOW)
+        return rf"\mathrm{{argsort}}_{{{letters}}}\left( {self.write(body, _LOW)} \right)_{{{n}}}", _ATOM

@@ -1,0 +1,234 @@
+"""What a page says: chapters, steps, formulas and prose of one route in one language, as plain data."""
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from site_builder.data import shown_arrays
+from site_builder.formula import inline_mathml, mathml
+from site_builder.prose import Section, find_section, load_prose, render, render_title
+from site_builder.strings import Strings
+from site_builder.symbols import symbol
+from tracer.ops import KINDS
+from tracer.ops.language import walk
+from tracer.ops.replay import Replay
+from tracer.schema import AXES, Trace, View
+
+STATIC_TABLE_LIMIT = 50  # numbers; larger tables need scripts to be read with comfort
+
+
+@dataclass
+class StepPart:
+    """One array that a view makes: its formula and what its symbols stand for."""
+
+    array: str
+    shape: str
+    kind: str
+    source: str
+    formulas: list[str]
+    legend: list[tuple[str, str, str]]  # symbol as MathML, array name, step that made it
+    constants: list[tuple[str, str]]  # symbol as MathML, value: lengths of axes and settings
+    derived: bool
+    table: dict | None
+
+
+@dataclass
+class Page:
+    """A view as it is shown."""
+
+    id: str
+    number: int
+    chapter: str
+    title: str
+    body: str
+    misread: str
+    given: list[StepPart]
+    parts: list[StepPart]
+    module: str
+
+
+@dataclass
+class ChapterPage:
+    """A main step.  `short` is its title where there is little room."""
+
+    id: str
+    short: str
+    title: str
+    body: str
+    misread: str
+    pages: list[Page]
+
+
+def told(trace: Trace, language: str, strings: Strings, keys: list[str]) -> dict[str, tuple[str, str]]:
+    """Prose that belongs to no step: key → (title, HTML), with the figures of `trace`."""
+    writer = _Writer(trace, language, strings)
+    figures = writer.figures("")
+    sections = {key: writer.prose[key][language] for key in keys}
+    return {key: (render_title(s.title, figures), render(s.body, figures)) for key, s in sections.items()}
+
+
+def chapters(trace: Trace, language: str, strings: Strings) -> list[ChapterPage]:
+    """All chapters of a route, in order, every view with its prose and formulas."""
+    return _Writer(trace, language, strings).chapters()
+
+
+class _Writer:
+    def __init__(self, trace: Trace, language: str, strings: Strings):
+        self.trace, self.language, self.strings = trace, language, strings
+        self.prose = load_prose()
+        self.replay = Replay(trace, AXES)
+        self.home = {name: view.id for chapter in trace.chapters for view in chapter.views
+                     for name in [*view.arrays, *view.steps]}
+        self.parameters = sum(trace.arrays[name].size for name in trace.make["parameters"])
+        self.number = 0
+
+    def chapters(self) -> list[ChapterPage]:
+        return [self.chapter(chapter) for chapter in self.trace.chapters]
+
+    def chapter(self, chapter) -> ChapterPage:
+        kind = re.sub(r"[.]?[0-9]+$", "", chapter.id)
+        section = self.prose[f"chapter:{kind}"][self.language]
+        number = self.chapter_number(chapter.id)
+        figures = self.figures(chapter.views[0].id) | number
+        short = self.strings(f"chapter.{kind}", n=next(iter(number.values()), ""))
+        return ChapterPage(chapter.id, short, render_title(section.title, figures), render(section.body, figures),
+                           render(section.misread, figures), [self.page(view, chapter.id) for view in chapter.views])
+
+    @staticmethod
+    def chapter_number(chapter_id: str) -> dict:
+        found = re.fullmatch(r"(?:blocks\.|round)(\d+)", chapter_id)
+        if not found:
+            return {}
+        return {"block": int(found[1]) + 1} if chapter_id.startswith("blocks") else {"round": int(found[1])}
+
+    def page(self, view: View, chapter: str) -> Page:
+        self.number += 1
+        rank = self.rank(view)
+        sections = find_section(self.prose, view.id, self.trace.route, rank) or {}
+        section = sections.get(self.language, Section(view.id, "", ""))
+        figures = self.figures(view.id)
+        return Page(
+            view.id, self.number, chapter, self.place(view.id) + render_title(section.title, figures),
+            render(section.body, figures), render(section.misread, figures),
+            [self.part(name) for name in view.arrays], [self.part(name) for name in view.steps], view.id)
+
+    def place(self, view_id: str) -> str:
+        """Which block a step belongs to, where the chapter does not say it."""
+        block = re.search(r"\bblocks\.(\d+)", view_id)
+        if not block or view_id.startswith("blocks"):
+            return ""
+        separator = ": " if self.language == "en" else "："
+        return self.strings("block", n=int(block[1]) + 1) + separator
+
+    def rank(self, view: View) -> int:
+        return len(self.trace.arrays[view.steps[0]].shape) if view.steps else 0
+
+    def part(self, name: str) -> StepPart:
+        array = self.trace.arrays[name]
+        step = self.trace.steps.get(name)
+        axes = " × ".join(f"{self.strings('axis.' + axis)} {length:,}"
+                          for axis, length in zip(array.axes, array.shape, strict=True))
+        equations = self.replay.equations(step) if step else []
+        return StepPart(
+            name, axes, f"{step.kind}.{step.target}" if step else "", KINDS[step.kind].source if step else "",
+            [mathml(step.kind, equation) for equation in equations],
+            self.legend(step) if step else [], self.constants(step, equations), array.derived, self.table(name))
+
+    def legend(self, step) -> list[tuple[str, str, str]]:
+        entries = [(step.target, step.id), *step.operands.items()]
+        return [(_symbol_mathml(step.kind, name), array, self.home.get(array, "")) for name, array in entries]
+
+    def constants(self, step, equations) -> list[tuple[str, str]]:
+        """Values of the lengths and settings that the equations name."""
+        if not step:
+            return []
+        nodes = [node for equation in equations for node in walk(equation.body)]
+        letters = dict.fromkeys(node[1][1] for node in nodes if node[0] == "size")
+        names = dict.fromkeys(node[1] for node in nodes if node[0] == "name" and node[1] in step.attributes)
+        sizes = self.replay.sizes(step) if letters else {}
+        return [*((inline_mathml(f"n_{{{letter}}}"), number_in_prose(sizes[letter])) for letter in letters),
+                *((inline_mathml(symbol(step.kind, name)), number_in_prose(step.attributes[name], 6)) for name in names)]
+
+    def table(self, name: str) -> dict | None:
+        """A small array as rows of text, for readers without scripts."""
+        array = self.trace.arrays[name]
+        if array.derived or array.size > STATIC_TABLE_LIMIT or array.size == 0:
+            return None
+        values = np.asarray(self.trace.values(name))
+        flat = values.reshape(1, -1) if values.ndim < 2 else values.reshape(-1, values.shape[-1])
+        return {"columns": self.axis_labels(array, -1) if values.ndim else [],
+                "rows": [(label, [format_number(v) for v in row])
+                         for label, row in zip(self.row_labels(array), flat, strict=True)]}
+
+    def axis_labels(self, array, axis: int) -> list[str]:
+        if array.axes[axis] in array.labels:
+            return self.trace.label_list(array.labels[array.axes[axis]])
+        first = 1 if array.axes[axis] == "head" else 0
+        return [str(first + i) for i in range(array.shape[axis])]
+
+    def row_labels(self, array) -> list[str]:
+        if len(array.shape) < 2:
+            return [""]
+        rows = self.axis_labels(array, -2)
+        if len(array.shape) == 2:
+            return rows
+        leading = math.prod(array.shape[:-2])
+        return [f"{self.strings('axis.' + array.axes[0])} {n + 1} · {row}" for n in range(leading) for row in rows]
+
+    def figures(self, view_id: str) -> dict:
+        """What prose may name: sizes, settings and recorded numbers, never typed."""
+        make, trace = self.trace.make, self.trace
+        config = make["config"]
+        prefix = re.match(r"(round\d+\.|evaluation\.(?:training|validation)\.)?(blocks\.\d+\.)?", view_id)
+        tokens = self.positions(prefix[1] or "")
+        return {
+            "T": tokens, "D": config["width"], "H": config["heads"], "dh": config["width"] // config["heads"],
+            "L": config["blocks"], "F": 4 * config["width"], "V": config["vocabulary"], "C": config["context"],
+            "p": config["dropout"], "settings": make["settings"], "summary": trace.summary,
+            "text": make.get("text", make.get("trained_on")), "validation_text": make.get("validation_text"),
+            "prompt": make.get("prompt"), "temperature": make.get("temperature"), "top_k": make.get("top_k"),
+            "seed": make.get("seed"), "parameters": self.parameters,
+            "ids": trace.values("text.ids").tolist(), "num": number_in_prose, "ln": math.log,
+            "value": lambda name, *index: trace.values(name)[index].item(),
+            "here": lambda name: f"{prefix[0]}{name}",
+            "block": int(prefix[2].split(".")[1]) + 1 if prefix[2] else None,
+            "round": int(re.sub(r"\D", "", prefix[1])) if (prefix[1] or "").startswith("round") else None,
+        }
+
+    def positions(self, prefix: str) -> int:
+        for name in (f"{prefix}ids", f"{prefix}x", "validation.x" if "validation" in prefix else "x", "text.ids"):
+            if name in self.trace.arrays:
+                return self.trace.arrays[name].size
+        return 0
+
+
+def _symbol_mathml(kind: str, name: str) -> str:
+    if name.startswith("d_"):
+        return inline_mathml(rf"\frac{{\partial L}}{{\partial {symbol(kind, name[2:])}}}")
+    return inline_mathml(symbol(kind, name))
+
+
+def number_in_prose(value, digits: int = 4) -> str:
+    """Whole numbers with thousands separators, others to `digits` significant digits; a true minus sign."""
+    if isinstance(value, int):
+        return f"{value:,}".replace("-", "−")
+    return format_number(value, digits)
+
+
+def format_number(value, digits: int = 4) -> str:
+    """As in the tables of the page (`static/js/format.js`): significant digits, true minus, ∞."""
+    if isinstance(value, (int, np.integer)):
+        return str(value).replace("-", "−")
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
+    if value == 0:
+        return "0"
+    exponent = math.floor(math.log10(abs(value)))
+    if -5 <= exponent < 7:
+        text = f"{value:.{max(digits - 1 - exponent, 0)}f}"
+    else:
+        mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
+        text = f"{mantissa}e{int(power)}"
+    return text.replace("-", "−")

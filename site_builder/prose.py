@@ -1,0 +1,113 @@
+"""The prose of every step, in both languages, as it stands in ``site_builder/prose/*.md``.
+
+A file is a list of sections: ``# key``, then ``## en: title`` and ``## zh: title``, each with
+paragraphs in Markdown and, as a block quote, what is often misread.  Figures are never typed: they
+are Jinja expressions, rendered from the recording.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import jinja2
+from markdown_it import MarkdownIt
+
+from site_builder.formula import inline_mathml
+
+FOLDER = Path(__file__).parent / "prose"
+LANGUAGES = ("en", "zh")
+
+
+@dataclass(frozen=True)
+class Section:
+    """One step's prose in one language; Markdown, figures not yet put in."""
+
+    title: str
+    body: str
+    misread: str
+
+
+def load_prose(folder: Path = FOLDER) -> dict[str, dict[str, Section]]:
+    """Key → language → section.  Raises `ValueError` for a section that is not as described above."""
+    found: dict[str, dict[str, Section]] = {}
+    for path in sorted(folder.glob("*.md")):
+        for key, text in _split(path.read_text(encoding="utf-8"), r"^# (\S.*)$"):
+            if key in found:
+                raise ValueError(f"{path.name}: {key} stands twice")
+            found[key] = dict(_languages(path.name, key, text))
+    return found
+
+
+def _split(text: str, heading: str) -> list[tuple[str, str]]:
+    parts = re.split(heading, text, flags=re.MULTILINE)
+    return [(head.strip(), body.strip()) for head, body in zip(parts[1::2], parts[2::2], strict=True)]
+
+
+def _languages(file: str, key: str, text: str):
+    for heading, body in _split(text, r"^## (.*)$"):
+        language, _, title = heading.partition(":")
+        if language not in LANGUAGES or not title.strip():
+            raise ValueError(f"{file}: {key}: heading {heading!r} is not 'en: title' or 'zh: title'")
+        lines = body.splitlines()
+        misread = "\n".join(re.sub(r"^> ?", "", line) for line in lines if line.startswith(">"))
+        said = "\n".join(line for line in lines if not line.startswith(">"))
+        yield language, Section(title.strip(), said.strip(), misread.strip())
+
+
+def plain_key(view_id: str) -> str:
+    """The key of a view: without its round or evaluation, and the same for every block."""
+    key = re.sub(r"^(round\d+|evaluation\.(training|validation))\.", "", view_id)
+    return re.sub(r"\bblocks\.\d+", "block", key)
+
+
+def find_section(prose: dict, view_id: str, route: str, parameter_rank: int = 0) -> dict[str, Section] | None:
+    """The section for a view: a variant for this page or chapter first, then the general one."""
+    key = plain_key(view_id)
+    variants = [f"generation:{key}"] if route == "generation" else []
+    if view_id.startswith("evaluation."):
+        variants.append(f"evaluation:{key}")
+    variants.append(key)
+    if key.startswith("adamw."):
+        variants += ["adamw.vector"] if parameter_rank == 1 else []
+        variants.append("adamw")
+    return next((prose[v] for v in variants if v in prose), None)
+
+
+_markdown = MarkdownIt("commonmark", {"html": False})
+_environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
+_MATH = re.compile(r"\$([^$\n]+)\$")
+
+
+def render(text: str, figures: dict) -> str:
+    """Markdown with figures put in, as HTML.  What a recording says is escaped, markup in it included."""
+    safe = {name: _literal(value) for name, value in figures.items()}
+    return _render_markdown(_template(text).render(safe))
+
+
+def render_title(text: str, figures: dict) -> str:
+    """A title as plain text."""
+    return _template(text).render(figures)
+
+
+@cache
+def _template(text: str) -> jinja2.Template:
+    return _environment.from_string(text)
+
+
+def _literal(value):
+    """Text from a recording shows as itself: Markdown's own signs in it mean nothing."""
+    return re.sub(r"([\\`*_{}\[\]()#+\-.!|<>$~&])", r"\\\1", value) if isinstance(value, str) else value
+
+
+@cache  # blocks and rounds mostly say the same
+def _render_markdown(text: str) -> str:
+    formulas: list[str] = []
+
+    def keep(match: re.Match) -> str:
+        formulas.append(inline_mathml(match[1]))
+        return f"\ue000{len(formulas) - 1}\ue001"
+
+    # A dollar that was escaped comes from a recording, and is no mathematics.
+    html = _markdown.render(re.sub(r"(?<!\\)" + _MATH.pattern, keep, text))
+    return re.sub("\ue000(\\d+)\ue001", lambda match: formulas[int(match[1])], html)

@@ -1,0 +1,64 @@
+"""Mathematical symbols for the names that equations use: one table, for formulas and for the working.
+
+A name that is not listed is set upright, as a word.  `KIND_SYMBOLS` takes precedence: the same operand
+name means different things in different operations.
+"""
+
+SYMBOLS = {
+    "x": "x", "weight": "W", "bias": "b", "table": "E", "query": "Q", "key": "K", "value": "V", "scores": "S",
+    "weights": "A", "mask": "m", "mean": r"\mu", "rstd": "r", "variance": r"\sigma^2", "normalised": r"\hat{x}",
+    "logits": "z", "targets": "y", "log_sum_exp": r"\Lambda", "target_logit": "z^{y}", "out": "y", "ids": "id",
+    "largest": r"z^{\max}", "total": r"\Sigma", "e": "e", "u": "u", "m": "m", "v": "v", "gradient": "g",
+    "before": r"\theta", "after": r"\theta'", "m_hat": r"\hat{m}", "v_hat": r"\hat{v}", "beta1": r"\beta_1",
+    "beta2": r"\beta_2", "lr": r"\eta", "weight_decay": r"\lambda", "eps": r"\varepsilon", "step": "s", "p": "p",
+    "cdf": r"\Phi", "density": r"\varphi", "probability": "p", "target_probability": "p", "qkv": r"U",
+    "temperature": r"\tau", "probabilities": "p", "cumulative": "F", "uniform": "u", "g": "g", "a": "a", "b": "b",
+    "first": "g_1", "second": "g_2", "kept": "z", "n": "n",
+}
+
+KIND_SYMBOLS: dict[str, dict[str, str]] = {
+    "embedding": {"out": "x", "table": "E"},
+    "positions": {"out": "id"},
+    "add": {"out": "x"},
+    "gradient_sum": {"out": "g"},
+    "dropout": {"out": "x'"},
+    "dropout_mask": {"out": "m", "word": "w"},
+    "layer_norm": {"weight": r"\gamma", "bias": r"\beta", "out": "u", "g": r"g"},
+    "linear": {"out": "y"},
+    "tied_head": {"out": "z"},
+    "last_position": {"out": "x'"},
+    "concatenate_heads": {"x": "O", "out": "C"},
+    "scaled_scores": {"out": "S"},
+    "causal_mask": {"out": r"S^{\mathrm{mask}}"},
+    "softmax": {"x": "S", "out": "A", "largest": r"S^{\max}"},
+    "weighted_sum": {"out": "O"},
+    "gelu": {"out": "y"},
+    "cross_entropy": {"out": r"\ell"},
+    "mean": {"x": r"\ell", "out": "L"},
+    "loss_seed": {"out": "L"},
+    "temperature": {"out": "z'"},
+    "top_k": {"logits": "z'"},
+    "cumulative": {"out": "F"},
+    "join_bytes": {"out": "B"},
+}
+
+
+def symbol(kind: str, name: str) -> str:
+    """LaTeX for a name in an equation of `kind`, without its index."""
+    found = KIND_SYMBOLS.get(kind, {}).get(name) or SYMBOLS.get(name)
+    return found or r"\mathrm{" + name.replace("_", r"\ ") + "}"
+
+
+_TEXT = {r"\mu": "μ", r"\sigma^2": "σ²", r"\hat{x}": "x̂", r"\Lambda": "Λ", "z^{y}": "zʸ", r"z^{\max}": "zᵐᵃˣ",
+         r"\Sigma": "Σ", r"\theta": "θ", r"\theta'": "θ′", r"\hat{m}": "m̂", r"\hat{v}": "v̂", r"\beta_1": "β₁",
+         r"\beta_2": "β₂", r"\eta": "η", r"\lambda": "λ", r"\varepsilon": "ε", r"\Phi": "Φ", r"\varphi": "φ",
+         r"\tau": "τ", r"\gamma": "γ", r"\beta": "β", r"\ell": "ℓ", r"S^{\mathrm{mask}}": "Sᵐ", r"S^{\max}": "Sᵐᵃˣ",
+         "g_1": "g₁", "g_2": "g₂", "x'": "x′", "z'": "z′"}
+
+
+def symbol_text(kind: str, name: str) -> str:
+    """The same symbol as plain text, for the working of a number; a gradient is ∂name."""
+    if name.startswith("d_"):
+        return "∂" + symbol_text(kind, name[2:])
+    latex = symbol(kind, name)
+    return _TEXT.get(latex) or (name if latex.startswith(r"\mathrm") else latex)

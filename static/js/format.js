@@ -1,0 +1,49 @@
+// Numbers as text. Tables round and say so; an opened number is shown whole.
+
+const MINUS = "\u2212";
+
+/** `value` to `digits` significant digits ("all": in full), with a true minus sign. */
+export function format(value, digits, dtype = "float32") {
+  if (Number.isNaN(value)) return "NaN";
+  if (!Number.isFinite(value)) return value > 0 ? "∞" : `${MINUS}∞`;
+  if (dtype === "int64" || value === 0) return String(value).replace("-", MINUS);
+  return (digits === "all" ? exact(value, dtype) : significant(value, digits)).replace("-", MINUS).replace("e-", `e${MINUS}`);
+}
+
+function significant(value, digits) {
+  const exponent = Math.floor(Math.log10(Math.abs(value)));
+  if (exponent >= -5 && exponent < 7) return value.toFixed(Math.min(Math.max(digits - 1 - exponent, 0), 20));
+  return value.toExponential(digits - 1).replace("e+", "e");
+}
+
+/** The shortest decimal that reads back as the same number: the form that the recording has. */
+export function exact(value, dtype = "float32") {
+  if (dtype !== "float32") return String(value);
+  for (let digits = 1; digits <= 9; digits++) {
+    const text = value.toPrecision(digits);
+    if (Math.fround(Number(text)) === value) return tidy(Number(text));
+  }
+  return String(value);
+}
+
+function tidy(value) {
+  return String(value).replace("e+", "e");
+}
+
+/** Steps between two float32 numbers: 0 when they are the same, 1 for neighbours. */
+export function ulpsApart(a, b) {
+  if (Object.is(a, b) || a === b) return 0;
+  if (!Number.isFinite(a) || !Number.isFinite(b)) return Infinity;
+  return Math.abs(ordered(a) - ordered(b));
+}
+
+function ordered(value) {
+  const bits = new Int32Array(new Float32Array([value]).buffer)[0];
+  return bits < 0 ? -(bits & 0x7fffffff) : bits;
+}
+
+/** The distance of neighbouring float32 numbers at this size. */
+export function ulpAt(value) {
+  const exponent = Math.max(Math.floor(Math.log2(Math.abs(value) || 1e-45)), -126);
+  return 2 ** (exponent - 23);
+}

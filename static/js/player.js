@@ -1,0 +1,304 @@
+// The player: shows one step at a time, its tables, and the opened number. One engine for every route.
+
+import { fill, h, oncePerFrame } from "dom";
+import { showNumber } from "number";
+import { parse, write } from "state";
+import { Store } from "store";
+import { ArrayTable } from "table";
+
+const SMALL = 1200; // operands of more numbers than this are folded until asked for
+
+export class Player {
+  constructor(store, words) {
+    this.store = store;
+    this.words = words;
+    this.sections = [...document.querySelectorAll("section.step")];
+    this.ids = this.sections.map((section) => section.dataset.step);
+    this.home = new Map();
+    for (const chapter of store.outline.chapters) {
+      for (const view of chapter.views) for (const name of [...view.arrays, ...view.steps]) this.home.set(name, view.id);
+    }
+    this.chosen = new Map(); // axis name → index, kept from step to step
+    this.panel = document.getElementById("number");
+    this.tables = new Map();
+    this.digits = 4;
+  }
+
+  start() {
+    // Without scripts an address leads to its section; with scripts the browser must not scroll there.
+    for (const section of this.sections) section.removeAttribute("id");
+    document.documentElement.classList.add("scripted");
+    this.wire();
+    this.go(parse(location.hash));
+  }
+
+  wire() {
+    window.addEventListener("hashchange", () => this.go(parse(location.hash)));
+    document.addEventListener("keydown", (event) => this.pressed(event));
+    this.bar = document.getElementById("progress");
+    this.bar.max = this.ids.length;
+    const jump = oncePerFrame(() => this.navigate(Number(this.bar.value) - 1, true));
+    this.bar.addEventListener("input", jump);
+    for (const button of document.querySelectorAll("[data-go]")) {
+      button.addEventListener("click", () => this.navigate(this.current + Number(button.dataset.go)));
+    }
+    for (const button of document.querySelectorAll("[data-digits]")) {
+      button.addEventListener("click", () => this.setDigits(button.dataset.digits === "all" ? "all" : Number(button.dataset.digits)));
+    }
+    const help = document.getElementById("help");
+    document.getElementById("help-open").addEventListener("click", () => help.showModal());
+    this.step = oncePerFrame(() => {
+      const by = this.pendingSteps;
+      this.pendingSteps = 0;
+      this.navigate(this.current + by);
+    });
+    this.pendingSteps = 0;
+  }
+
+  /** Show what the address says. An address that names nothing known shows the first step and says so. */
+  go(state) {
+    const known = state.step === null || this.ids.includes(state.step);
+    const current = known && state.step !== null ? this.ids.indexOf(state.step) : 0;
+    const number = state.of && this.numberAt(state);
+    this.digits = state.digits;
+    this.setNotice(!known || (state.of && !number) ? this.words.unknown_link : "");
+    this.showStep(current, number);
+    if (number) this.showNumber(state.of, number);
+    else this.closeNumber(false);
+  }
+
+  /** The index that an address means, or null when the recording has no such number. */
+  numberAt({ of, at }) {
+    if (!this.store.has(of)) return null;
+    const shape = this.store.shape(of);
+    const index = this.store.letters(of).map((letter) => at[letter] ?? 0);
+    return index.every((i, axis) => i < shape[axis]) ? index : null;
+  }
+
+  setNotice(text) {
+    document.getElementById("notice").textContent = text;
+  }
+
+  navigate(to, replace = false) {
+    const index = Math.max(0, Math.min(this.ids.length - 1, to));
+    if (index === this.current) return;
+    const address = write({ step: this.ids[index], digits: this.digits, at: {} }, []);
+    history[replace ? "replaceState" : "pushState"](null, "", address);
+    this.go(parse(address));
+    if (!replace) this.sections[index].querySelector("h2").focus({ preventScroll: true });
+  }
+
+  showStep(index, number) {
+    const changed = index !== this.current;
+    const digitsChanged = this.drawnDigits !== this.digits;
+    this.current = index;
+    if (changed || digitsChanged) this.drawStep();
+    if (number) this.keepChoice(this.currentState?.of, number);
+    if (!changed) return;
+    const section = this.sections[index];
+    document.querySelector("section.step.current")?.classList.remove("current");
+    section.classList.add("current");
+    this.markPlace();
+    window.scrollTo({ top: 0 });
+  }
+
+  markPlace() {
+    const section = this.sections[this.current];
+    const id = this.ids[this.current];
+    const title = section.querySelector("h2").textContent;
+    this.bar.value = this.current + 1;
+    this.bar.setAttribute("aria-valuetext", `${fill(this.words.step_of, { n: this.current + 1, total: this.ids.length })}: ${title}`);
+    document.title = `${title} · ${this.words.site}`;
+    const next = this.sections[this.current + 1];
+    document.getElementById("next-title").textContent = next ? next.querySelector("h2").textContent : "";
+    document.querySelectorAll('[data-go="-1"]').forEach((b) => { b.disabled = this.current === 0; });
+    document.querySelectorAll('[data-go="1"]').forEach((b) => { b.disabled = !next; });
+    document.querySelectorAll('[aria-current="step"]').forEach((link) => link.removeAttribute("aria-current"));
+    const link = document.querySelector(`.contents a[data-step="${CSS.escape(id)}"]`);
+    link?.setAttribute("aria-current", "step");
+    const details = link?.closest("details");
+    document.querySelectorAll(".contents details[open]").forEach((other) => { if (other !== details) other.open = false; });
+    if (details) details.open = true;
+    if (link && link.offsetParent) this.scrollContents(link);
+    document.querySelectorAll(".chapters a").forEach((a) => {
+      const here = a.dataset.chapter === section.dataset.chapter;
+      a.toggleAttribute("data-here", here);
+      if (here) a.parentElement.parentElement.scrollLeft = a.parentElement.offsetLeft - 40;
+    });
+    for (const other of document.querySelectorAll("a[data-language]")) {
+      other.href = other.href.split("#")[0] + location.hash;
+    }
+  }
+
+  scrollContents(link) {
+    const box = link.closest(".contents");
+    const top = link.getBoundingClientRect().top - box.getBoundingClientRect().top;
+    if (top < 40 || top > box.clientHeight - 60) box.scrollTop += top - box.clientHeight / 3;
+  }
+
+  /** Tables for every array of the step: what is given, what each part reads, what it makes. */
+  drawStep() {
+    this.drawnDigits = this.digits;
+    this.tables.clear();
+    document.querySelectorAll("[data-digits]").forEach((b) => b.setAttribute("aria-pressed", String(b.dataset.digits === String(this.digits))));
+    for (const part of this.sections[this.current].querySelectorAll("[data-array]")) {
+      const name = part.dataset.array;
+      part.querySelector(".numbers").replaceWith(this.newTable(name, true));
+      const box = part.querySelector(".operands");
+      if (box) box.replaceChildren(...this.operandTables(name));
+    }
+  }
+
+  newTable(name, show) {
+    const table = new ArrayTable(name, this.tableContext());
+    if (!this.tables.has(name)) this.tables.set(name, []);
+    this.tables.get(name).push(table);
+    if (show) table.show().then(() => this.mark());
+    return table.element;
+  }
+
+  operandTables(name) {
+    const step = this.store.step(name);
+    return [...new Set(Object.values(step?.operands ?? {}))].map((operand) => {
+      const open = this.store.size(operand) <= SMALL && !this.store.isDerived(operand);
+      const view = this.home.get(operand);
+      const details = h("details", { open }, h("summary", {}, h("code", {}, operand), ` ${this.store.shape(operand).join(" × ")}`),
+        view ? h("p", { class: "soft" }, `${this.words.came_from} `, h("a", { href: `#step=${view}` }, this.title(view))) : null);
+      const fillIn = () => { if (!details.querySelector(".numbers")) details.append(this.newTable(operand, true)); };
+      if (open) fillIn();
+      details.addEventListener("toggle", () => { if (details.open) fillIn(); });
+      return details;
+    });
+  }
+
+  tableContext() {
+    return {
+      store: this.store, words: this.words, digits: this.digits,
+      choice: (axis) => this.chosen.get(axis),
+      choose: (axis, i) => this.choose(axis, i),
+      open: (array, index) => this.open(array, index),
+    };
+  }
+
+  choose(axis, i) {
+    this.chosen.set(axis, i);
+    const focused = document.activeElement?.closest(".pick");
+    const place = focused && { table: focused.parentElement, word: focused.getAttribute("aria-label"), kind: document.activeElement.type };
+    for (const table of [...this.tables.values()].flat()) {
+      if (table.grid && table.chosen.some((a) => table.array.axes[a] === axis)) table.draw();
+    }
+    place?.table.querySelector(place.kind === "range" ? 'input[type="range"]' : '.chip[aria-pressed="true"]')?.focus();
+    this.mark();
+  }
+
+  keepChoice(of, index) {
+    if (!of) return;
+    this.store.array(of).axes.forEach((axis, i) => this.chosen.set(axis, index[i]));
+  }
+
+  title(view) {
+    return this.sections[this.ids.indexOf(view)]?.querySelector("h2").textContent ?? view;
+  }
+
+  link(array, index) {
+    const letters = this.store.letters(array);
+    const at = Object.fromEntries(letters.map((letter, i) => [letter, index[i]]));
+    return write({ step: this.home.get(array) ?? this.ids[this.current], of: array, at, digits: this.digits }, letters);
+  }
+
+  /** Open a number: on this step when its array is shown here, else (`travel`) in the step that made it. */
+  open(array, index, travel = false) {
+    const letters = this.store.letters(array);
+    const at = Object.fromEntries(letters.map((letter, i) => [letter, index[i]]));
+    const here = !travel && this.tables.has(array) ? this.ids[this.current] : this.home.get(array) ?? this.ids[this.current];
+    const address = write({ step: here, of: array, at, digits: this.digits }, letters);
+    if (address !== location.hash) history.pushState(null, "", address);
+    this.go(parse(address));
+  }
+
+  async showNumber(array, index) {
+    this.currentState = { of: array, index };
+    this.reads = [];
+    this.keepChoice(array, index);
+    this.panel.hidden = false;
+    document.documentElement.classList.add("number-open");
+    const mine = this.currentState;
+    const context = { store: this.store, words: this.words, home: (name) => this.home.get(name), title: (view) => this.title(view),
+      link: (name, at) => this.link(name, at), open: (name, at, travel) => this.open(name, at, travel), close: () => this.closeNumber(true) };
+    try {
+      const reads = await showNumber(this.panel, array, index, context);
+      if (this.currentState !== mine) return;
+      this.reads = reads;
+    } catch (error) {
+      this.panel.replaceChildren(h("p", { class: "wrong", role: "alert" }, fill(this.words.load_failed, { file: error.message })));
+    }
+    this.redrawChosen();
+    this.mark();
+  }
+
+  redrawChosen() {
+    for (const table of [...this.tables.values()].flat()) if (table.grid && table.chosen.length) table.draw();
+  }
+
+  /** Light the opened number, and in the tables of its operands the numbers that it reads. */
+  mark() {
+    const lit = new Map();
+    for (const { array, index } of this.reads ?? []) {
+      if (!lit.has(array)) lit.set(array, new Set());
+      lit.get(array).add(String(index));
+    }
+    for (const [name, tables] of this.tables) {
+      const selected = this.currentState?.of === name ? this.currentState.index : null;
+      for (const table of tables) table.mark(selected, lit.get(name) ?? new Set());
+    }
+  }
+
+  closeNumber(byUser) {
+    if (!this.currentState && this.panel.hidden) return;
+    const was = this.currentState;
+    this.currentState = null;
+    this.reads = [];
+    this.panel.hidden = true;
+    document.documentElement.classList.remove("number-open");
+    this.mark();
+    if (byUser) {
+      history.pushState(null, "", write({ step: this.ids[this.current], digits: this.digits, at: {} }, []));
+      const table = was && this.tables.get(was.of)?.[0];
+      table?.makeReachable(true);
+    }
+  }
+
+  setDigits(digits) {
+    const state = parse(location.hash);
+    const letters = state.of && this.store.has(state.of) ? this.store.letters(state.of) : [];
+    history.replaceState(null, "", write({ ...state, step: this.ids[this.current], digits }, letters));
+    this.go(parse(location.hash));
+  }
+
+  pressed(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, dialog")) return;
+    if (event.key === "Escape" && !this.panel.hidden) { this.closeNumber(true); return; }
+    if (event.key === "?") { document.getElementById("help").showModal(); return; }
+    const by = { ArrowRight: 1, n: 1, ArrowLeft: -1, p: -1 }[event.key];
+    if (by) {
+      this.pendingSteps += by;
+      this.step();
+    } else if (event.key === "Home") this.navigate(0);
+    else if (event.key === "End") this.navigate(this.ids.length - 1);
+    else if (event.key === "[" || event.key === "]") this.navigate(this.chapterStart(event.key === "]" ? 1 : -1));
+    else return;
+    event.preventDefault();
+  }
+
+  chapterStart(direction) {
+    const chapter = this.sections[this.current].dataset.chapter;
+    const starts = this.sections.map((s, i) => (i === 0 || s.dataset.chapter !== this.sections[i - 1].dataset.chapter ? i : -1)).filter((i) => i >= 0);
+    const now = starts.findIndex((i) => this.sections[i].dataset.chapter === chapter);
+    return starts[Math.max(0, Math.min(starts.length - 1, now + direction))];
+  }
+}
+
+const page = JSON.parse(document.getElementById("page").textContent);
+const store = await Store.open(page.route, page.root);
+const player = new Player(store, page.words);
+player.start();

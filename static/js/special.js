@@ -1,0 +1,44 @@
+// Functions that the language of operations has and JavaScript lacks.
+
+/** The error function in double precision. Abramowitz and Stegun 1964: 7.1.6 (series), 7.1.14 (fraction). */
+export function erf(x) {
+  const a = Math.abs(x);
+  if (!(a < Infinity)) return Number.isNaN(x) ? NaN : Math.sign(x);
+  return Math.sign(x) * (a < 3 ? erfSeries(a) : 1 - erfcFraction(a));
+}
+
+function erfSeries(x) {
+  // erf x = 2/√π · e^(−x²) · Σ 2ⁿ x^(2n+1) / (1·3·…·(2n+1)): every term is positive, nothing cancels.
+  let term = x;
+  let sum = x;
+  for (let n = 1; term > sum * 1e-17; n++) {
+    term *= (2 * x * x) / (2 * n + 1);
+    sum += term;
+  }
+  return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * sum;
+}
+
+function erfcFraction(x) {
+  // erfc x = e^(−x²)/√π · 1/(x + (1/2)/(x + 1/(x + (3/2)/(x + …)))), from the inside out.
+  let fraction = x;
+  for (let n = 60; n >= 1; n--) fraction = x + n / 2 / fraction;
+  return Math.exp(-x * x) / Math.sqrt(Math.PI) / fraction;
+}
+
+const MULTIPLIER = 1132489760n;
+const MODULUS = 2147483647n;
+
+/** The n-th number, in [0, 1), of the stream MCG31m1 that starts from a 32-bit word (tracer/ops/mcg31m1.py). */
+export function mcg31m1(word, n) {
+  const start = BigInt(word) % MODULUS || 1n;
+  return Number((start * power(BigInt(n))) % MODULUS) / Number(MODULUS);
+}
+
+function power(n) {
+  let result = 1n;
+  for (let base = MULTIPLIER; n > 0n; n >>= 1n) {
+    if (n & 1n) result = (result * base) % MODULUS;
+    base = (base * base) % MODULUS;
+  }
+  return result;
+}

@@ -1,0 +1,23 @@
+// Where the learner is: one object, which is also the part of the address behind the #.
+
+/** "#step=…&of=…&h=0&i=2" → {step, of, at: {h: 0, i: 2}, digits} */
+export function parse(hash) {
+  const state = { step: null, of: null, at: {}, digits: 4 };
+  for (const [key, value] of new URLSearchParams(hash.replace(/^#/, ""))) {
+    if (key === "step" || key === "of") state[key] = value;
+    else if (key === "digits") state.digits = value === "all" ? "all" : [2, 4, 6].includes(Number(value)) ? Number(value) : 4;
+    else if (/^\d+$/.test(value)) state.at[key] = Number(value);
+  }
+  return state;
+}
+
+/** The address for a state; indices stand under the letters of the array's axes. */
+export function write(state, letters) {
+  const parts = [`step=${state.step}`];
+  if (state.of) {
+    parts.push(`of=${encodeURIComponent(state.of)}`);
+    letters.forEach((letter) => { if (letter in state.at) parts.push(`${letter}=${state.at[letter]}`); });
+  }
+  if (state.digits !== 4) parts.push(`digits=${state.digits}`);
+  return `#${parts.join("&")}`;
+}

@@ -1,0 +1,453 @@
+"""Every kind of operation against NumPy, PyTorch or plain Python, and every gradient against differences.
+
+`CASES` holds small random examples of each kind, with what it must compute worked out by other means.
+The gradients are checked on the same examples: central differences of the forward equations, in
+float64, contracted with a random gradient of the output.
+"""
+
+import codecs
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from tracer.ops import KINDS, Computation, evaluate, expand_ellipsis
+from tracer.ops.derive import derive_gradients
+from tracer.ops.language import ELLIPSIS, parse, walk
+
+properties = settings(max_examples=300, deadline=None, database=None)
+random = np.random.default_rng(20261012)
+
+
+@dataclass(frozen=True)
+class Case:
+    """`operands` of a kind, and the `expected` value of each of its outputs."""
+
+    kind: str
+    operands: dict[str, np.ndarray]
+    expected: dict[str, np.ndarray]
+    attributes: dict[str, float] = field(default_factory=dict)
+    leading: tuple[str, ...] = ()  # the letters that ... stands for
+
+    def __str__(self) -> str:
+        return f"{self.kind}[{','.join(self.leading)}]" if uses_ellipsis(self.kind) else self.kind
+
+
+def compute(case: Case, target: str, operands: dict[str, np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+    equations = expand_ellipsis(KINDS[case.kind].targets[target], list(case.leading))
+    needed = {name: np.asarray(operands[name]) for name in KINDS[case.kind].operands(target)}
+    return evaluate(Computation(equations, needed, case.attributes, shape)).value
+
+
+def forward(case: Case, operands: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """`operands` and all outputs, each computed from the operands and the outputs before it."""
+    known = dict(operands)
+    for target in forward_targets(case.kind):
+        known[target] = compute(case, target, known, np.shape(case.expected[target]))
+    return known
+
+
+def forward_targets(kind: str) -> list[str]:
+    return [target for target in KINDS[kind].targets if not target.startswith("d_")]
+
+
+def gradient_targets(kind: str) -> list[str]:
+    return [target for target in KINDS[kind].targets if target.startswith("d_")]
+
+
+def uses_ellipsis(kind: str) -> bool:
+    equations = [equation for equations in KINDS[kind].targets.values() for equation in equations]
+    nodes = [n for eq in equations for part in (eq.body, *eq.index) for n in walk(part)]
+    return ELLIPSIS in nodes or any(item == ELLIPSIS for n in nodes if n[0] == "read" for item in n[2])
+
+
+def tensor(values: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(np.asarray(values))
+
+
+# Other ways to the same numbers ----------------------------------------------------------------------
+
+def normal(*shape: int) -> np.ndarray:
+    return np.asarray(random.normal(size=shape))
+
+
+def normal_cdf(x: float, panels: int = 4000) -> float:
+    """½ + ∫₀ˣ of the standard normal density, by Simpson's rule."""
+    points = np.linspace(0, x, 2 * panels + 1)
+    density = np.exp(-points**2 / 2) / math.sqrt(2 * math.pi)
+    weights = np.where(np.arange(len(points)) % 2, 4, 2)
+    weights[[0, -1]] = 1
+    return 0.5 + float(weights @ density) * (x / (2 * panels)) / 3
+
+
+def kept_by_mcg31m1(word: int, count: int, p: float) -> list[float]:
+    """The mask in whole numbers of any size, one after the other, as reference.md says it."""
+    modulus = 2**31 - 1
+    x = word % modulus or 1
+    kept = []
+    for _ in range(count):
+        kept.append(float(x / modulus < 1 - p))
+        x = 1132489760 * x % modulus
+    return kept
+
+
+def torch_adamw(before, gradient, lr, beta1, beta2, eps, weight_decay) -> dict[str, np.ndarray]:
+    """One step of torch's own AdamW, in float64, without its fused kernel."""
+    parameter = torch.nn.Parameter(tensor(before).clone())
+    parameter.grad = tensor(gradient).clone()
+    optimizer = torch.optim.AdamW([parameter], lr=lr, betas=(beta1, beta2), eps=eps, weight_decay=weight_decay,
+                                  fused=False, foreach=False)
+    optimizer.step()
+    state = optimizer.state[parameter]
+    return {"m": state["exp_avg"].numpy(), "v": state["exp_avg_sq"].numpy(), "after": parameter.detach().numpy()}
+
+
+# What each kind must compute -------------------------------------------------------------------------
+
+CASES: list[Case] = []
+# Shapes of what ... stands for, with its letters: nothing, one axis, two axes.
+LEADING = [((), ()), (("a",), (3,)), (("a", "b"), (2, 3))]
+
+
+def example(kind: str) -> Callable:
+    """Add the cases that the decorated function yields: operands, expected outputs, attributes."""
+    def add(cases: Callable) -> Callable:
+        variants = LEADING if uses_ellipsis(kind) else [((), ())]
+        for letters, shape in variants:
+            arguments = (shape,) if uses_ellipsis(kind) else ()
+            CASES.extend(Case(kind, *parts, leading=letters) for parts in cases(*arguments))
+        return cases
+
+    return add
+
+
+@example("add")
+def add_cases(shape):
+    a, b = normal(*shape), normal(*shape)
+    yield {"a": a, "b": b}, {"out": np.array([x + y for x, y in zip(a.flat, b.flat, strict=True)]).reshape(shape)}
+
+
+@example("gradient_sum")
+def gradient_sum_cases(shape):
+    first, second = normal(*shape), normal(*shape)
+    yield {"first": first, "second": second}, {"out": np.sum([first, second], axis=0)}
+
+
+@example("linear")
+def linear_cases(shape):
+    x, weight, bias = normal(*shape, 4), normal(5, 4), normal(5)
+    yield ({"x": x, "weight": weight, "bias": bias},
+           {"out": F.linear(tensor(x), tensor(weight), tensor(bias)).numpy()})
+
+
+@example("tied_head")
+def tied_head_cases():
+    x, table = normal(3, 4), normal(7, 4)
+    yield {"x": x, "table": table}, {"out": np.array([[row @ entry for entry in table] for row in x])}
+
+
+@example("last_position")
+def last_position_cases():
+    x = normal(4, 3)
+    yield {"x": x}, {"out": x[-1:]}, {"position": 3}
+
+
+@example("positions")
+def positions_cases():
+    yield {}, {"out": np.arange(6)}
+
+
+@example("embedding")
+def embedding_cases():
+    table, ids = normal(6, 3), np.array([2, 0, 2, 5])  # row 2 is looked up twice, 1 never
+    yield {"table": table, "ids": ids}, {"out": np.stack([table[i] for i in ids])}
+
+
+@example("scaled_scores")
+def scaled_scores_cases():
+    query, key = normal(2, 4, 3), normal(2, 5, 3)
+    out = np.stack([q @ k.T / math.sqrt(3) for q, k in zip(query, key, strict=True)])
+    yield {"query": query, "key": key}, {"out": out}
+
+
+@example("causal_mask")
+def causal_mask_cases():
+    scores = normal(2, 4, 4)
+    yield {"scores": scores}, {"out": np.where(np.tril(np.ones((4, 4))), scores, -np.inf)}
+
+
+@example("weighted_sum")
+def weighted_sum_cases():
+    weights, value = random.random(size=(2, 4, 5)), normal(2, 5, 3)
+    yield {"weights": weights, "value": value}, {"out": np.matmul(weights, value)}
+
+
+@example("split_heads")
+def split_heads_cases():
+    heads, width, positions = 2, 3, 4
+    qkv = normal(positions, 3 * heads * width)
+    parts = [part.reshape(positions, heads, width).transpose(1, 0, 2) for part in np.split(qkv, 3, axis=1)]
+    yield ({"qkv": qkv}, dict(zip(("query", "key", "value"), parts, strict=True)),
+           {"heads": heads, "head_width": width})
+
+
+@example("concatenate_heads")
+def concatenate_heads_cases():
+    x = normal(2, 4, 3)
+    yield {"x": x}, {"out": np.concatenate(list(x), axis=1)}, {"head_width": 3}
+
+
+@example("softmax")
+def softmax_cases(shape):
+    x = normal(*shape, 5) * 3
+    masked = np.where(np.arange(5) < 3, x, -np.inf)
+    for values in (x, x + 1000, masked):  # the second overflows a plain exp
+        yield {"x": values}, {"out": torch.softmax(tensor(values), dim=-1).numpy()}
+
+
+@example("gelu")
+def gelu_cases(shape):
+    x = normal(*shape) * 2
+    # x·Φ(x), with Φ from its integral: Simpson's rule over the normal density.
+    yield {"x": x}, {"out": np.vectorize(lambda value: value * normal_cdf(value))(x)}
+
+
+@example("layer_norm")
+def layer_norm_cases(shape):
+    eps = 1e-5
+    x, weight, bias = normal(*shape, 6) + 2, normal(6), normal(6)
+    out = F.layer_norm(tensor(x), (6,), tensor(weight), tensor(bias), eps).numpy()
+    yield ({"x": x, "weight": weight, "bias": bias},
+           {"mean": np.mean(x, axis=-1), "rstd": (np.var(x, axis=-1) + eps) ** -0.5, "out": out}, {"eps": eps})
+
+
+@example("dropout_mask")
+def dropout_mask_cases(shape):
+    # 0 and the modulus itself start the stream at 1; a 32-bit word may exceed the modulus.
+    for word in (99847103, 0, 2**31 - 1, 2**32 - 1):
+        kept = np.array(kept_by_mcg31m1(word, math.prod(shape), 0.3)).reshape(shape)
+        yield {"word": np.array(word)}, {"out": kept}, {"p": 0.3}
+
+
+@example("dropout")
+def dropout_cases(shape):
+    x = normal(*shape)
+    mask = np.asarray(normal(*shape) > 0, dtype=float)
+    yield {"x": x, "mask": mask}, {"out": np.where(mask == 1, x / 0.7, 0)}, {"p": 0.3}
+
+
+@example("cross_entropy")
+def cross_entropy_cases():
+    logits, targets = normal(4, 7) * 3, np.array([6, 0, 3, 3])
+    chosen = logits[np.arange(4), targets]
+    probabilities = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    yield ({"logits": logits, "targets": targets},
+           {"log_sum_exp": np.log(np.exp(logits).sum(axis=1)), "target_logit": chosen,
+            "out": F.cross_entropy(tensor(logits), tensor(targets), reduction="none").numpy(),
+            "target_probability": probabilities[np.arange(4), targets]})
+
+
+@example("mean")
+def mean_cases():
+    x = normal(5)
+    yield {"x": x}, {"out": np.array(math.fsum(x) / 5)}
+
+
+@example("loss_seed")
+def loss_seed_cases():
+    yield {}, {"out": np.array(1.0)}
+
+
+@example("adamw")
+def adamw_cases(shape):
+    before, gradient = normal(*shape), normal(*shape)
+    for weight_decay in (0.01, 0.0):
+        settings = {"lr": 0.02, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "weight_decay": weight_decay}
+        yield ({"before": before, "gradient": gradient}, torch_adamw(before, gradient, **settings),
+               {**settings, "step": 1})
+
+
+@example("temperature")
+def temperature_cases():
+    logits = normal(1, 6)
+    yield {"logits": logits}, {"out": np.array([[z / 0.8 for z in logits[0]]])}, {"temperature": 0.8}
+
+
+@example("top_k")
+def top_k_cases():
+    logits = np.array([[1.0, 3.0, 2.0, 3.0, -1.0, 3.0, 2.0]])  # ties go to the lower id
+    for k in (1, 4, 7):
+        ids = sorted(range(7), key=lambda i: (-logits[0, i], i))[:k]
+        yield {"logits": logits}, {"ids": np.array(ids), "kept": np.array([logits[0, i] for i in ids])}
+
+
+@example("cumulative")
+def cumulative_cases():
+    probabilities = np.array([0.5, 0.3, 0.15, 0.05])
+    yield {"probabilities": probabilities}, {"out": np.array(list(itertools.accumulate(probabilities)))}
+
+
+@example("draw")
+def draw_cases():
+    ids, cumulative = np.array([40, 7, 19, 3]), np.array([0.5, 0.75, 0.875, 0.99])
+    # Also exactly at a limit, and above the last one, where rounding has left a gap to 1.
+    for uniform in (0.0, 0.3, 0.5, 0.7499, 0.75, 0.9, 0.995):
+        choice = min(int(np.searchsorted(cumulative, uniform, side="right")), 3)
+        yield ({"uniform": np.array(uniform), "cumulative": cumulative, "ids": ids},
+               {"choice": np.array(choice), "token": ids[choice]})
+
+
+@example("byte_tokens")
+def byte_tokens_cases():
+    table, raw = random.permutation(256), list("Hi 你".encode())
+    yield {"bytes": np.array(raw), "byte_table": table}, {"out": np.array([table[b] for b in raw])}
+
+
+@example("bpe_merge")
+def bpe_merge_cases():
+    before = [5, 3, 8, 8, 2]
+    for position in range(4):
+        after = [*before[:position], 99, *before[position + 2:]]
+        yield {"before": np.array(before)}, {"out": np.array(after)}, {"position": position, "merged": 99}
+
+
+@example("append")
+def append_cases():
+    for before in ([5, 3, 8], [4]):
+        yield ({"before": np.array(before), "token": np.array(50256)}, {"out": np.array([*before, 50256])},
+               {"length": len(before)})
+
+
+@example("window")
+def window_cases():
+    ids = [5, 3, 8, 9]
+    for offset, part in ((0, ids[:3]), (1, ids[1:]), (0, ids)):
+        yield {"ids": np.array(ids)}, {"out": np.array(part)}, {"offset": offset}
+
+
+@example("join_bytes")
+def join_bytes_cases():
+    held, new = [228, 189], [160, 33]
+    yield {"held": np.array(held), "new": np.array(new)}, {"out": np.array(held + new)}, {"length": 2}
+
+
+@example("complete_bytes")
+def complete_bytes_cases():
+    for text, complete in ((b"\xe4\xbd", 0), (b"a\xe4\xbd", 1), ("你".encode(), 3), (b"\xe4a", 2), (b"\xf4\x90", 2)):
+        yield {"bytes": np.array(list(text))}, {"out": np.array(complete)}
+
+
+# The tests -------------------------------------------------------------------------------------------
+
+def test_no_kind_is_forgotten():
+    assert {case.kind for case in CASES} == set(KINDS)
+    general = {kind for kind in KINDS if uses_ellipsis(kind)}
+    variants = {(case.kind, case.leading) for case in CASES}
+    assert {(kind, letters) for kind in general for letters, _ in LEADING} <= variants
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_forward(case):
+    computed = forward(case, case.operands)
+    assert set(case.expected) == set(forward_targets(case.kind))
+    for target, expected in case.expected.items():
+        np.testing.assert_allclose(computed[target], expected, rtol=1e-12, atol=1e-13, err_msg=target)
+
+
+@pytest.mark.parametrize(("case", "target"), [(c, t) for c in CASES for t in gradient_targets(c.kind)], ids=str)
+def test_gradient_agrees_with_differences(case, target):
+    known = forward(case, case.operands)
+    reads = KINDS[case.kind].operands(target)
+    draws = np.random.default_rng(1)
+    incoming = {name: draws.normal(size=known[name[2:]].shape) for name in reads if name.startswith("d_")}
+    operand = target.removeprefix("d_")
+    gradient = compute(case, target, known | incoming, case.operands[operand].shape)
+    np.testing.assert_allclose(gradient, differences(case, operand, incoming), rtol=1e-7, atol=1e-8)
+    assert np.abs(gradient).max() > 1e-3  # two zeros would agree as well
+
+
+def differences(case: Case, operand: str, incoming: dict[str, np.ndarray], h: float = 1e-5) -> np.ndarray:
+    """∂(Σ d_output·output)/∂operand, number by number: (f(x+h) − f(x−h)) / 2h."""
+    values = case.operands[operand]
+    result = np.empty_like(values)
+    for index in np.ndindex(values.shape):
+        change = np.zeros_like(values)
+        change[index] = h
+        above, below = (contracted(case, operand, values + sign * change, incoming) for sign in (1, -1))
+        result[index] = (above - below) / (2 * h)
+    return result
+
+
+def contracted(case: Case, operand: str, values: np.ndarray, incoming: dict[str, np.ndarray]) -> float:
+    known = forward(case, case.operands | {operand: values})  # the outputs that are read follow x
+    total = 0.0
+    for name, gradient in incoming.items():
+        output = known[name[2:]]
+        total += float(np.sum(gradient * np.where(np.isfinite(output), output, 0)))  # −∞ is a constant
+    return total
+
+
+def test_every_differentiable_operand_has_a_gradient():
+    """Written out once more, so that a gradient that disappears is missed."""
+    assert {kind: set(gradient_targets(kind)) for kind in KINDS if gradient_targets(kind)} == {
+        "add": {"d_a", "d_b"}, "causal_mask": {"d_scores"}, "concatenate_heads": {"d_x"},
+        "cross_entropy": {"d_logits"}, "dropout": {"d_x"}, "embedding": {"d_table"}, "gelu": {"d_x"},
+        "layer_norm": {"d_x", "d_weight", "d_bias"}, "linear": {"d_x", "d_weight", "d_bias"}, "mean": {"d_x"},
+        "scaled_scores": {"d_query", "d_key"}, "softmax": {"d_x"}, "split_heads": {"d_qkv"},
+        "tied_head": {"d_x", "d_table"}, "weighted_sum": {"d_weights", "d_value"},
+    }
+
+
+@pytest.mark.parametrize("text", ["out[t] = x[t] * x[t]", "out[t] = exp(x[t])", "out[t] = x[t] * exp(x[t])",
+                                  "out[t] = a[t] / x[t]", "out[t] = x[t] + x[t]", "out[t] = x[t + 1]",
+                                  "out[t] = a[t] - x[t]"])
+def test_only_products_and_sums_are_derived(text):
+    with pytest.raises(ValueError, match="cannot derive the gradient of x"):
+        derive_gradients(parse(text)[-1], ("x",))
+
+
+def complete(whole: bytes) -> int:
+    case = Case("complete_bytes", {"bytes": np.array(list(whole))}, {"out": np.array(0)})
+    return int(forward(case, case.operands)["out"])
+
+
+def check_against_decoder(raw: bytes, cuts: list[int]) -> None:
+    """Feed `raw` cut into tokens, as a generation does, to Python's decoder and to the operation."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    places = sorted({0, len(raw), *(cut % (len(raw) + 1) for cut in cuts)})
+    for start, stop in itertools.pairwise(places):
+        held = decoder.getstate()[0]
+        decoder.decode(raw[start:stop])
+        whole = held + raw[start:stop]
+        assert complete(whole) == len(whole) - len(decoder.getstate()[0]), whole
+
+
+cuts = st.lists(st.integers(0, 1000), max_size=8)
+# Bytes at which the rules change, so that sequences that are almost right come up often.
+edges = st.lists(st.sampled_from([0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1,
+                                  0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF4, 0xF5, 0xFF]), max_size=12).map(bytes)
+
+
+@properties
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=12).map(str.encode), cuts)
+def test_complete_bytes_of_utf8(raw, cuts):
+    check_against_decoder(raw, cuts)
+
+
+@properties
+@given(st.binary(max_size=12) | edges, cuts)
+def test_complete_bytes_of_anything(raw, cuts):
+    """A model may emit bytes that are no UTF-8."""
+    check_against_decoder(raw, cuts)
+
+
+def test_complete_bytes_of_every_pair():
+    for pair in itertools.product(range(0x70, 0x100), repeat=2):
+        check_against_decoder(bytes(pair), [])
