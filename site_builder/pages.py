@@ -110,17 +110,19 @@ class _Writer:
         section = sections.get(self.language, Section(view.id, "", ""))
         figures = self.figures(view.id)
         return Page(
-            view.id, self.number, chapter, self.place(view.id) + render_title(section.title, figures),
+            view.id, self.number, chapter, self.title(view.id, render_title(section.title, figures)),
             render(section.body, figures), render(section.misread, figures),
             [self.part(name) for name in view.arrays], [self.part(name) for name in view.steps], view.id)
 
-    def place(self, view_id: str) -> str:
-        """Which block a step belongs to, where the chapter does not say it."""
+    def title(self, view_id: str, title: str) -> str:
+        """The prose's title, with the block or the parameter that it is about where the chapter does not say it."""
+        separator = ": " if self.language == "en" else "："
+        if view_id.startswith("adamw."):
+            return f"{view_id.removeprefix('adamw.')}{separator}{title}"
         block = re.search(r"\bblocks\.(\d+)", view_id)
         if not block or view_id.startswith("blocks"):
-            return ""
-        separator = ": " if self.language == "en" else "："
-        return self.strings("block", n=int(block[1]) + 1) + separator
+            return title
+        return self.strings("block", n=int(block[1]) + 1) + separator + title
 
     def rank(self, view: View) -> int:
         return len(self.trace.arrays[view.steps[0]].shape) if view.steps else 0

@@ -3,7 +3,7 @@
 import { fill, h } from "dom";
 import { exact, format, ulpAt, ulpsApart } from "format";
 import { walk } from "evaluate";
-import { Working } from "working";
+import { number, Working } from "working";
 
 /**
  * Draw the number `array[index]` into `panel`.
@@ -20,10 +20,10 @@ export async function showNumber(panel, array, index, context) {
   panel.replaceChildren(
     h("div", { class: "panel-head" }, h("h2", { id: "number-title" }, words.number),
       h("button", { type: "button", class: "close", onclick: context.close }, words.close)),
-    h("p", { class: "name" }, h("code", {}, array), ` [${index.join(", ")}]`),
+    h("p", { class: "name" }, h("code", {}, array), index.length ? ` [${index.join(", ")}]` : ""),
     h("p", { class: "soft" }, describeIndex(array, index, context)),
     h("p", { class: "big" }, format(recorded, "all", dtype)),
-    h("p", { class: "soft" }, store.isDerived(array) ? words.computed_here : words.recorded),
+    h("p", { class: "soft" }, store.isDerived(array) ? words.computed_here : fill(words.recorded, { dtype })),
     ...(working ? [...workingParts(working, context), verdict(working, recorded, array, context)] : [h("p", {}, words.no_operands)]),
     origin(array, context),
     usesOf(array, index, context),
@@ -58,7 +58,7 @@ function workingParts(working, context) {
       h("div", { class: "names" }, `${line.left} = `, tokens(line.names, context)),
       ...(line.terms ? [termTable(line.terms, context)] : []),
       h("div", {}, "= ", tokens(line.numbers, context)),
-      ...(isPlain(line) ? [] : [h("div", { class: "value" }, "= ", format(line.value, 10, "float64"))])));
+      ...(isPlain(line) ? [] : [h("div", { class: "value" }, "= ", number(line.value))])));
   }
   if (working.omitted) parts.push(h("p", { class: "soft" }, fill(words.more_terms, { n: working.omitted.toLocaleString() })));
   return parts;
@@ -131,7 +131,7 @@ function usesOf(array, index, context) {
     const shape = store.shape(id);
     const count = pattern.reduce((n, at, axis) => n * (at === null ? shape[axis] : 1), 1);
     const first = pattern.map((at) => at ?? 0);
-    const text = `${id} [${pattern.map((at) => at ?? "·").join(", ")}]`;
+    const text = pattern.length ? `${id} [${pattern.map((at) => at ?? "·").join(", ")}]` : id;
     return h("li", {}, h("a", { href: context.link(id, first), onclick: (event) => { event.preventDefault(); context.open(id, first, true); } }, text),
       count > 1 ? ` ${fill(words.used_numbers, { n: count.toLocaleString() })}` : "");
   });

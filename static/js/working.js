@@ -1,6 +1,6 @@
 // The written-out working of one number: each equation with names, with numbers, and its value.
 
-import { exact, format } from "format";
+import { format } from "format";
 
 const LEVEL = { sum: 1, product: 2, atom: 3 };
 const OPERATOR = { "+": " + ", "-": " − ", "*": " × ", "/": " ∕ ", "//": " div ", "%": " mod ", "**": "^" };
@@ -113,13 +113,13 @@ export class Working {
     }
     const dtype = local ? "float64" : this.store.array(token.array).dtype;
     const shown = number(value, dtype);
-    return { value, names: [token], numbers: [shown], level: value < 0 ? LEVEL.sum : LEVEL.atom };
+    return { value, names: [token], numbers: [shown], level: LEVEL.atom, numberLevel: signLevel(value) };
   }
 
   negate(node, letters) {
     const body = this.describe(node[1], letters);
     return { value: -body.value, level: LEVEL.sum, names: ["−", ...wrap(body.names, body.level, LEVEL.product)],
-      numbers: ["−", ...wrap(body.numbers, body.level, LEVEL.product)] };
+      numbers: ["−", ...wrap(body.numbers, body.numberLevel ?? body.level, LEVEL.product)] };
   }
 
   binary([, op, left, right], letters) {
@@ -127,9 +127,12 @@ export class Working {
     const b = this.describe(right, letters);
     const level = OPERATOR_LEVEL[op];
     const rightLevel = op === "+" || op === "*" ? level : level + 1;
-    const join = (x, y) => [...wrap(x, a.level, level), OPERATOR[op], ...wrap(y, b.level, rightLevel)];
+    const names = [...wrap(a.names, a.level, level), OPERATOR[op], ...wrap(b.names, b.level, rightLevel)];
+    // A negative number at the very left needs no brackets, except under a power.
+    const leftLevel = a.numberLevel === undefined ? a.level : op === "**" ? a.numberLevel : LEVEL.atom;
+    const numbers = [...wrap(a.numbers, leftLevel, level), OPERATOR[op], ...wrap(b.numbers, b.numberLevel ?? b.level, rightLevel)];
     const value = this.computation.evaluate(["binary", op, ["number", a.value], ["number", b.value]], letters);
-    return { value, level, names: join(a.names, b.names), numbers: join(a.numbers, b.numbers) };
+    return { value, level, names, numbers };
   }
 
   compare([, op, left, right], letters) {
@@ -206,15 +209,20 @@ function indexed(symbol, index) {
 
 function leaf(value, name) {
   const shown = number(value, Number.isInteger(value) ? "int64" : "float64");
-  return { value, names: [name ?? shown], numbers: [shown], level: value < 0 ? LEVEL.sum : LEVEL.atom };
+  return { value, names: [name ?? shown], numbers: [shown], level: LEVEL.atom, numberLevel: signLevel(value) };
+}
+
+/** A negative number needs brackets behind an operator; its name does not. */
+function signLevel(value) {
+  return value < 0 ? LEVEL.sum : LEVEL.atom;
 }
 
 function wrap(tokens, level, wanted) {
   return level < wanted ? ["(", ...tokens, ")"] : tokens;
 }
 
-/** Operands in full; values in between, which have no exact short form, to ten digits. */
-function number(value, dtype = "float64") {
-  if (dtype === "float64" && !Number.isInteger(value)) return format(value, 10, "float64");
-  return Number.isFinite(value) ? exact(value, dtype).replace("-", "−") : format(value, "all", dtype);
+/** Operands and settings in full; values in between, which have no short exact form, to ten digits. */
+export function number(value, dtype = "float64") {
+  if (dtype === "float64" && Number.isFinite(value) && String(value).length > 12) return format(value, 10, dtype);
+  return format(value, "all", dtype);
 }

@@ -5,7 +5,7 @@ For ``out[I] = Σ_s a[A]·b[B]·c`` the chain rule (reverse mode) gives
 Kinds with another form (softmax, layer norm, …) state their gradients themselves.
 """
 
-from tracer.ops.language import Equation, Node, walk
+from tracer.ops.language import Equation, Node, transform, walk
 
 
 def derive_gradients(forward: Equation, inputs: tuple[str, ...]) -> dict[str, list[Equation]]:
@@ -29,7 +29,7 @@ def _factors(node: Node, summed: list[Node]):
         case ["binary", "*", left, right]:
             f1, d1, s1 = _factors(left, summed)
             f2, d2, s2 = _factors(right, summed)
-            return f1 + f2, d1 + d2, s1 + [s for s in s2 if s not in s1]
+            return f1 + f2, d1 + d2, s1 + s2
         case ["binary", "/", left, right]:
             f, d, s = _factors(left, summed)
             return f, [*d, right], s
@@ -46,15 +46,26 @@ def _gradient(forward: Equation, terms: list, name: str) -> Equation:
         raise ValueError(f"cannot derive the gradient of {name}: it must occur exactly once, as a factor")
     factors, divisors, summed = holding[0]
     own = next(f for f in factors if f[0] == "read" and f[1] == name)
-    if any(item[0] not in ("letter", "ellipsis") for item in own[2]):
-        raise ValueError(f"cannot derive the gradient of {name}: its index is not plain letters")
+    if any(item[0] not in ("letter", "ellipsis") or own[2].count(item) > 1 for item in own[2]):
+        raise ValueError(f"cannot derive the gradient of {name}: its index is not different plain letters")
+    bound = [*forward.index, *summed]
+    if any(bound.count(letter) > 1 for letter in bound):
+        raise ValueError(f"cannot derive the gradient of {name}: a letter stands for two axes")
+    if not all(map(_constant, divisors)):
+        raise ValueError(f"cannot derive the gradient of {name}: it is divided by what differs along an axis")
     incoming: Node = ["read", f"d_{forward.name}", forward.index]
     body = _product([incoming, *[f for f in factors if f is not own]])
-    over = [letter for letter in [*forward.index, *summed] if letter not in own[2]]
+    over = [letter for letter in bound if letter not in own[2]]
     body = ["reduce", "sum", over, body] if over else body
     for divisor in divisors:
         body = ["binary", "/", body, divisor]
     return Equation(f"d_{name}", own[2], body)
+
+
+def _constant(node: Node) -> bool:
+    """Whether `node` has the same value everywhere: sizes, attributes and numbers."""
+    without_sizes = transform(node, lambda n: ["number", 1] if n[0] == "size" else None)
+    return all(n[0] not in ("read", "letter") for n in walk(without_sizes))
 
 
 def _product(factors: list[Node]) -> Node:

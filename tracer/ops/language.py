@@ -111,73 +111,108 @@ NODE_TYPES = {"number", "letter", "name", "read", "binary", "negate", "compare",
 
 def parse(text: str) -> list[Equation]:
     """Read equations, one per line.  Raises `SyntaxError` for what is outside the grammar."""
-    statements = ast.parse("\n".join(line.strip() for line in text.strip().splitlines())).body
+    try:
+        statements = ast.parse("\n".join(line.strip() for line in text.strip().splitlines())).body
+    except (SyntaxError, ValueError):
+        raise _outside(text) from None
+    if not statements:
+        raise _outside(text)
     letters = _letters_of(statements)
     return [_equation(statement, letters) for statement in statements]
+
+
+def _outside(what: ast.AST | str) -> SyntaxError:
+    text = what.strip() if isinstance(what, str) else ast.unparse(what)
+    return SyntaxError(f"not in the language of operations: {text!r}")
 
 
 def _letters_of(statements: list[ast.stmt]) -> set[str]:
     """Index letters: bare names in an index on the left, or bound by a reduction."""
     found = set()
-    for statement in statements:
-        target = statement.targets[0]
-        found |= {n.id for n in _index_items(target) if isinstance(n, ast.Name)}
-        for node in ast.walk(statement.value):
-            if isinstance(node, ast.Call) and node.func.id in REDUCTIONS:
-                binder = node.args[0]
-                names = binder.elts if isinstance(binder, ast.Tuple) else [binder]
-                found |= {n.id for n in names if isinstance(n, ast.Name)}
+    for node in (node for statement in statements for node in ast.walk(statement)):
+        match node:
+            case ast.Assign(targets=[ast.Subscript() as target]):
+                found |= _names(_index_items(target))
+            case ast.Call(func=ast.Name(id=name), args=[binder, *_]) if name in REDUCTIONS:
+                found |= _names(_tuple_items(binder))
     return found
 
 
+def _names(items: list[ast.expr]) -> set[str]:
+    return {item.id for item in items if isinstance(item, ast.Name)}
+
+
+def _tuple_items(node: ast.expr) -> list[ast.expr]:
+    return list(node.elts) if isinstance(node, ast.Tuple) else [node]
+
+
 def _index_items(node: ast.Subscript) -> list[ast.expr]:
-    return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return _tuple_items(node.slice)
 
 
 def _equation(statement: ast.stmt, letters: set[str]) -> Equation:
-    target = statement.targets[0]
-    body = _expression(statement.value, letters)
-    return Equation(target.value.id, [_expression(i, letters) for i in _index_items(target)], body)
+    match statement:
+        case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name)) as target], value=body):
+            return Equation(name, _axes(_index_items(target), target), _expression(body, letters))
+    raise _outside(statement)
+
+
+def _axes(items: list[ast.expr], where: ast.AST) -> list[Node]:
+    """Different letters, or ``...``: what an array ranges over, and what a reduction binds."""
+    nodes = [ELLIPSIS if _is_ellipsis(i) else ["letter", i.id] for i in items
+             if _is_ellipsis(i) or isinstance(i, ast.Name)]
+    if len(nodes) < len(items) or any(nodes.count(node) > 1 for node in nodes):
+        raise _outside(where)
+    return nodes
+
+
+def _is_ellipsis(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is Ellipsis
 
 
 def _expression(node: ast.expr, letters: set[str]) -> Node:
     read = lambda child: _expression(child, letters)  # noqa: E731
     match node:
-        case ast.Constant(value=value) if value is Ellipsis:
-            return ELLIPSIS
-        case ast.Constant(value=value):
+        case ast.Constant(value=value) if type(value) in (int, float):
             return ["number", value]
         case ast.Name(id=name):
             return ["letter", name] if name in letters else ["name", name]
         case ast.Subscript(value=ast.Name(id=name)):
-            return ["read", name, [read(i) for i in _index_items(node)]]
-        case ast.BinOp(left=left, op=op, right=right):
+            return ["read", name, [ELLIPSIS if _is_ellipsis(i) else read(i) for i in _index_items(node)]]
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
             return ["binary", _BINARY[type(op)], read(left), read(right)]
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return ["negate", read(operand)]
-        case ast.Compare(left=left, ops=[op], comparators=[right]):
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARE:
             return ["compare", _COMPARE[type(op)], read(left), read(right)]
-        case ast.Call(func=ast.Name(id=name), args=args):
-            return _call(name, args, read)
-    raise SyntaxError(f"not in the language of operations: {ast.unparse(node)}")
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
+            return _call(node, name, args, read)
+    raise _outside(node)
 
 
-def _call(name: str, args: list[ast.expr], read: Callable) -> Node:
-    if name in REDUCTIONS:
-        binder = args[0]
-        over = [read(n) for n in (binder.elts if isinstance(binder, ast.Tuple) else [binder])]
-        return ["reduce", name, over, read(args[1]), *[read(a) for a in args[2:]]]
-    if name == "where":
-        return ["where", *[read(a) for a in args]]
-    if name == "size":
-        return ["size", read(args[0])]
-    if name == "flat":
-        return ["flat"]
-    if name == "mcg31m1":
-        return ["stream", read(args[0]), read(args[1])]
-    if name in FUNCTIONS:
-        return ["call", name, read(args[0])]
-    raise SyntaxError(f"unknown function {name}() in an equation")
+def _call(node: ast.Call, name: str, args: list[ast.expr], read: Callable) -> Node:
+    match name, args:
+        case ("sum" | "max"), [binder, body]:
+            return ["reduce", name, _binder(binder, node), read(body)]
+        case "nth_largest", [ast.Name() as binder, body, n]:
+            return ["reduce", name, _binder(binder, node), read(body), read(n)]
+        case "where", [_, _, _]:
+            return ["where", *map(read, args)]
+        case "size", [ast.Name() as letter]:
+            return ["size", ["letter", letter.id]]
+        case "flat", [where] if _is_ellipsis(where):
+            return ["flat"]
+        case "mcg31m1", [word, n]:
+            return ["stream", read(word), read(n)]
+        case _, [body] if name in FUNCTIONS:
+            return ["call", name, read(body)]
+    raise _outside(node)
+
+
+def _binder(node: ast.expr, where: ast.AST) -> list[Node]:
+    if axes := _axes(_tuple_items(node), where):
+        return axes
+    raise _outside(where)
 
 
 def expand_ellipsis(equations: list[Equation], letters: list[str]) -> list[Equation]:
