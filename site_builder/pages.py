@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from site_builder.data import shown_arrays
 from site_builder.formula import inline_mathml, mathml
 from site_builder.prose import Section, find_section, load_prose, render, render_title
 from site_builder.strings import Strings
@@ -120,9 +119,9 @@ class _Writer:
         if view_id.startswith("adamw."):
             return f"{view_id.removeprefix('adamw.')}{separator}{title}"
         block = re.search(r"\bblocks\.(\d+)", view_id)
-        if not block or view_id.startswith("blocks"):
-            return title
-        return self.strings("block", n=int(block[1]) + 1) + separator + title
+        if block and not view_id.startswith("blocks"):
+            title = self.strings("block", n=int(block[1]) + 1) + separator + title
+        return self.strings("again") + separator + title if view_id.startswith("again.") else title
 
     def rank(self, view: View) -> int:
         return len(self.trace.arrays[view.steps[0]].shape) if view.steps else 0
@@ -150,8 +149,9 @@ class _Writer:
         letters = dict.fromkeys(node[1][1] for node in nodes if node[0] == "size")
         names = dict.fromkeys(node[1] for node in nodes if node[0] == "name" and node[1] in step.attributes)
         sizes = self.replay.sizes(step) if letters else {}
-        return [*((inline_mathml(f"n_{{{letter}}}"), number_in_prose(sizes[letter])) for letter in letters),
-                *((inline_mathml(symbol(step.kind, name)), number_in_prose(step.attributes[name], 6)) for name in names)]
+        lengths = [(f"n_{{{letter}}}", sizes[letter]) for letter in letters]
+        settings = [(symbol(step.kind, name), step.attributes[name]) for name in names]
+        return [(inline_mathml(latex), number_in_prose(value, 6)) for latex, value in [*lengths, *settings]]
 
     def table(self, name: str) -> dict | None:
         """A small array as rows of text, for readers without scripts."""
@@ -183,7 +183,7 @@ class _Writer:
         """What prose may name: sizes, settings and recorded numbers, never typed."""
         make, trace = self.trace.make, self.trace
         config = make["config"]
-        prefix = re.match(r"(round\d+\.|evaluation\.(?:training|validation)\.)?(blocks\.\d+\.)?", view_id)
+        prefix = re.match(r"(round\d+\.|evaluation\.(?:training|validation)\.|again\.)?(blocks\.\d+\.)?", view_id)
         tokens = self.positions(prefix[1] or "")
         return {
             "T": tokens, "D": config["width"], "H": config["heads"], "dh": config["width"] // config["heads"],

@@ -56,8 +56,8 @@ def _languages(file: str, key: str, text: str):
 
 
 def plain_key(view_id: str) -> str:
-    """The key of a view: without its round or evaluation, and the same for every block."""
-    key = re.sub(r"^(round\d+|evaluation\.(training|validation))\.", "", view_id)
+    """The key of a view: without the pass it belongs to, and the same for every block."""
+    key = re.sub(r"^(round\d+|evaluation\.(training|validation)|again)\.", "", view_id)
     return re.sub(r"\bblocks\.\d+", "block", key)
 
 

@@ -110,7 +110,7 @@ class _Rounds:
             recorder.name_input(ids, "ids")
             logits, _ = self.model(ids)
         add_forward(self.builder,
-                    Pass(recorder, self.model, f"{prefix}.", "trained.", {"ids": f"{prefix}.ids"}, tokens))
+                    Pass(recorder, self.model, f"{prefix}.", "trained.{}", {"ids": f"{prefix}.ids"}, tokens))
         return logits[:, -1]  # (1, V)
 
     def _draw(self, prefix: str, logits: Tensor, uniform: Tensor, tokens: str) -> int:

@@ -110,7 +110,8 @@ def _as_array(values) -> np.ndarray:
 class Pass:
     """One recorded pass through a model, and how its arrays are named in the trace.
 
-    `prefix` stands before every array made in this pass, `parameters` before the parameters it read.
+    `prefix` stands before every array made in this pass; `parameters` says under which name the trace has
+    a parameter that the pass read.
     `inputs`: names that the trace already has for tensors that came from outside.  `tokens`: name of
     the labels of its positions.
     """
@@ -118,7 +119,7 @@ class Pass:
     recorder: Recorder
     model: nn.Module
     prefix: str = ""
-    parameters: str = ""
+    parameters: str = "{}"
     inputs: dict[str, str] = field(default_factory=dict)
     tokens: str = "tokens"
     vocabulary: str = "vocabulary"
@@ -130,7 +131,7 @@ class Pass:
     def array_name(self, name: str) -> str:
         if name in self.inputs:
             return self.inputs[name]
-        return (self.parameters if name in self.parameter_names else self.prefix) + name
+        return self.parameters.format(name) if name in self.parameter_names else self.prefix + name
 
     def gradient_name(self, name: str) -> str:
         return f"grad.{self.array_name(name)}"

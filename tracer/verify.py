@@ -45,9 +45,9 @@ def verify(trace: Trace, *, hashes: bool = True):
     for step in trace.steps.values():
         if not trace.arrays[step.id].derived:
             yield check_step(replay, step)
-    yield _check_summary(trace)
+    yield check_summary(trace)
     if hashes:
-        yield from _check_hashes(trace)
+        yield from check_hashes(trace)
 
 
 def check_step(replay: Replay, step: Step) -> Check:
@@ -121,7 +121,8 @@ def find_rounding(replay: Replay, step: Step) -> dict[int, float]:
     return {int(i): float(error[i]) for i in np.flatnonzero(listed)}
 
 
-def _check_summary(trace: Trace) -> Check:
+def check_summary(trace: Trace) -> Check:
+    """Compare the headline figures with what the arrays give."""
     try:
         problem = _difference(trace.summary, summarise(trace), "")
     except (LookupError, TypeError, ValueError) as error:
@@ -143,7 +144,8 @@ def _difference(said, given, key: str) -> str:
     return next(filter(None, found), "")
 
 
-def _check_hashes(trace: Trace):
+def check_hashes(trace: Trace):
+    """Yield a `Check` for every array that no step makes, for labels in files, and for the outline."""
     for array in trace.arrays.values():
         if array.sha256:
             same = schema.content_hash(trace.values(array.name)) == array.sha256

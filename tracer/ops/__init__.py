@@ -14,6 +14,7 @@ from tracer.ops import (  # noqa: F401  each import registers its kinds
     heads,
     layer_norm,
     linear,
+    receipt,
     sampling,
     softmax,
     tokens,

@@ -9,8 +9,8 @@ JOIN_BYTES = define(
 )
 
 # A lead byte near the end waits when it and all bytes after it can still become one character; whatever
-# else is not UTF-8 is shown at once, as U+FFFD.  After E0, ED, F0 and F4 the range of the second byte is
-# narrower (RFC 3629, section 4).
+# else is not UTF-8 is shown at once, as U+FFFD.  After E0, F0 and F4 the range of the second byte is
+# narrower (RFC 3629, section 4); after ED too, but there Python's decoder waits for the third byte.
 COMPLETE_BYTES = define(
     "complete_bytes",
     "RFC 3629, section 4: C2 to DF start 2 bytes, E0 to EF 3, F0 to F4 4; 80 to BF continue",
@@ -18,7 +18,7 @@ COMPLETE_BYTES = define(
     leads[n] = (bytes[n] >= 194) * (bytes[n] <= 244)
     length[n] = where(leads[n], 2 + (bytes[n] >= 224) + (bytes[n] >= 240), 1)
     low[n] = where(bytes[n] == 224, 160, where(bytes[n] == 240, 144, 128))
-    high[n] = where(bytes[n] == 237, 159, where(bytes[n] == 244, 143, 191))
+    high[n] = where(bytes[n] == 244, 143, 191)
     second[n] = where(n + 1 < size(n), (bytes[n + 1] >= low[n]) * (bytes[n + 1] <= high[n]), 1)
     third[n] = where(n + 2 < size(n), (bytes[n + 2] >= 128) * (bytes[n + 2] <= 191), 1)
     waits[n] = (n + length[n] > size(n)) * second[n] * third[n]

@@ -1,0 +1,18 @@
+"""What the gradient promised for an update, and what the next forward shows."""
+
+from tracer.ops.registry import define
+
+PREDICTED_CHANGE = define(
+    "predicted_change",
+    "first-order Taylor expansion: ΔL ≈ Σ (∂L/∂θ)·Δθ",
+    {
+        "first": "first[()] = sum(..., gradient[...] * (after[...] - before[...]))",
+        "running": "running[()] = previous[()] + sum(..., gradient[...] * (after[...] - before[...]))",
+    },
+)
+
+DIFFERENCE = define(
+    "difference",
+    "what changed",
+    "out[()] = after[()] - before[()]",
+)
