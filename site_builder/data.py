@@ -117,6 +117,7 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict:
         "chapters": [{"id": c.id, "views": [{"id": v.id, "steps": v.steps, "arrays": v.arrays} for v in c.views]}
                      for c in trace.chapters],
         "letters": AXES,
+        "summary": trace.summary,
         "symbols": {kind: _kind_symbols(kind) for kind in sorted({step.kind for step in trace.steps.values()})},
     }
 

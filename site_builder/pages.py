@@ -3,6 +3,7 @@
 import math
 import re
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 
 import numpy as np
 
@@ -167,7 +168,7 @@ class _Writer:
     def axis_labels(self, array, axis: int) -> list[str]:
         if array.axes[axis] in array.labels:
             return self.trace.label_list(array.labels[array.axes[axis]])
-        first = 1 if array.axes[axis] == "head" else 0
+        first = 1 if array.axes[axis] in ("head", "update") else 0
         return [str(first + i) for i in range(array.shape[axis])]
 
     def row_labels(self, array) -> list[str]:
@@ -227,10 +228,9 @@ def format_number(value, digits: int = 4) -> str:
         return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
     if value == 0:
         return "0"
-    exponent = math.floor(math.log10(abs(value)))
-    if -5 <= exponent < 7:
-        text = f"{value:.{max(digits - 1 - exponent, 0)}f}"
-    else:
-        mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
-        text = f"{mantissa}e{int(power)}"
+    whole = Decimal(float(value))
+    with localcontext(rounding=ROUND_HALF_UP):  # as JavaScript rounds
+        mantissa, _, exponent = f"{whole:.{digits - 1}e}".partition("e")
+        places = digits - 1 - int(exponent)
+        text = f"{whole:.{max(places, 0)}f}" if -5 <= int(exponent) < 7 else f"{mantissa}e{int(exponent)}"
     return text.replace("-", "−")

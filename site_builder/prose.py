@@ -8,6 +8,7 @@ are Jinja expressions, rendered from the recording.
 import re
 from dataclasses import dataclass
 from functools import cache
+from html import escape
 from pathlib import Path
 
 import jinja2
@@ -75,14 +76,12 @@ def find_section(prose: dict, view_id: str, route: str, parameter_rank: int = 0)
 
 
 _markdown = MarkdownIt("commonmark", {"html": False})
-_environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
 _MATH = re.compile(r"\$([^$\n]+)\$")
 
 
 def render(text: str, figures: dict) -> str:
     """Markdown with figures put in, as HTML.  What a recording says is escaped, markup in it included."""
-    safe = {name: _literal(value) for name, value in figures.items()}
-    return _render_markdown(_template(text).render(safe))
+    return _render_markdown(_template(text).render(_recorded(figures)))
 
 
 def render_title(text: str, figures: dict) -> str:
@@ -95,9 +94,27 @@ def _template(text: str) -> jinja2.Template:
     return _environment.from_string(text)
 
 
-def _literal(value):
-    """Text from a recording shows as itself: Markdown's own signs in it mean nothing."""
-    return re.sub(r"([\\`*_{}\[\]()#+\-.!|<>$~&])", r"\\\1", value) if isinstance(value, str) else value
+class _Recorded(str):
+    """Text from a recording: it shows as itself, whatever it holds."""
+
+
+def _recorded(value):
+    match value:
+        case str():
+            return _Recorded(value)
+        case dict():
+            return {key: _recorded(item) for key, item in value.items()}
+        case list():
+            return [_recorded(item) for item in value]
+    return value
+
+
+def _shield(value):
+    """Letters and digits in place of recorded text, so that Markdown sees no sign in it."""
+    return f"\ue002{value.encode().hex()}\ue003" if isinstance(value, _Recorded) else value
+
+
+_environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, finalize=_shield)
 
 
 @cache  # blocks and rounds mostly say the same
@@ -108,6 +125,6 @@ def _render_markdown(text: str) -> str:
         formulas.append(inline_mathml(match[1]))
         return f"\ue000{len(formulas) - 1}\ue001"
 
-    # A dollar that was escaped comes from a recording, and is no mathematics.
-    html = _markdown.render(re.sub(r"(?<!\\)" + _MATH.pattern, keep, text))
-    return re.sub("\ue000(\\d+)\ue001", lambda match: formulas[int(match[1])], html)
+    html = _markdown.render(_MATH.sub(keep, text))
+    html = re.sub("\ue000(\\d+)\ue001", lambda match: formulas[int(match[1])], html)
+    return re.sub("\ue002([0-9a-f]*)\ue003", lambda match: escape(bytes.fromhex(match[1]).decode()), html)

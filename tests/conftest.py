@@ -4,12 +4,16 @@ from tracer.kernels import pin_kernels
 
 pin_kernels()  # before anything imports torch
 
+from collections.abc import Iterator  # noqa: E402
 from dataclasses import dataclass  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 import pytest  # noqa: E402
 import torch  # noqa: E402
+from browser import ARGUMENTS, find_browser  # noqa: E402
+from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playwright  # noqa: E402
 
+from site_builder.build import build  # noqa: E402
 from tracer import schema  # noqa: E402
 from tracer.checkpoint import Checkpoint  # noqa: E402
 from tracer.record_generation import GenerationJob, record_generation  # noqa: E402
@@ -20,6 +24,7 @@ from tracer.tokenizer import Tokenizer, gpt2  # noqa: E402
 torch.set_num_threads(1)
 
 TRACES = Path(__file__).resolve().parent.parent / "traces"
+PATIENCE = 120_000  # milliseconds: a busy machine is slow, a hanging page ends all the same
 
 
 @dataclass(frozen=True)
@@ -53,3 +58,77 @@ def fresh(tokenizer) -> Recording:
     """Recorded once for all tests, which share it: copy before changing anything."""
     training, checkpoint = record_training(TrainingJob(), tokenizer)
     return Recording(training, checkpoint, record_generation(GenerationJob(), checkpoint, tokenizer))
+
+
+# The site in a browser -------------------------------------------------------------------------------
+
+LOCAL = ("file:", "data:", "blob:")
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory) -> Path:
+    """The site of the committed recordings, built once."""
+    return build(TRACES, tmp_path_factory.mktemp("built") / "site").parent
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        try:
+            started = playwright.chromium.launch(executable_path=find_browser(), args=ARGUMENTS)
+        except Error as error:
+            pytest.fail(f"no Chromium starts: `make test` installs one, or put one on PATH. {error}", pytrace=False)
+        yield started
+        started.close()
+
+
+class Pages:
+    """Opens pages, each in a context of its own, and notes what must not happen on any of them."""
+
+    def __init__(self, browser: Browser):
+        self.browser = browser
+        self.contexts: list[BrowserContext] = []
+        self.wrong: list[str] = []
+
+    def __call__(self, allowed: tuple[str, ...] = LOCAL, **options) -> Page:
+        """`allowed`: how the addresses begin that may be asked for; `options`: those of `new_context`."""
+        context = self.browser.new_context(**options)
+        context.set_default_timeout(PATIENCE)
+        self.contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: message.type in ("error", "warning") and self.note(message.text))
+        page.on("pageerror", lambda error: self.note(f"{error.message}\n{error.stack}"))
+        page.on("dialog", lambda dialog: (self.note(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("request", lambda request: request.url.startswith(allowed) or self.note(f"request: {request.url}"))
+        return page
+
+    def note(self, what: str) -> None:
+        self.wrong.append(what)
+
+    def close(self) -> None:
+        for context in self.contexts:
+            context.close()
+        assert not self.wrong, "\n".join(self.wrong)
+
+
+def _pages(browser: Browser) -> Iterator[Pages]:
+    pages = Pages(browser)
+    yield pages
+    pages.close()
+
+
+@pytest.fixture
+def new_page(browser) -> Iterator[Pages]:
+    """`new_page(viewport=…)`: a page that must run without an error and ask for local files alone."""
+    yield from _pages(browser)
+
+
+@pytest.fixture(scope="module")
+def module_page(browser) -> Iterator[Pages]:
+    """As `new_page`, for pages that the tests of one file share."""
+    yield from _pages(browser)
+
+
+@pytest.fixture
+def page(new_page) -> Page:
+    return new_page()

@@ -4,12 +4,13 @@ Read `GPT.forward` and `Block.forward` first; shapes stand in trailing comments.
 T the number of positions, D the width, H the heads, V the vocabulary.
 
 Modules that compute one step carry `kind`, the name of the operation in `tracer.ops`, and `axes`,
-the names of the axes of what they return (the batch axis apart).  That is all a recording needs to
-know of them.
+the names of the axes of what they return (the batch axis apart).  What a step uses or makes besides
+its result (a mask, a mean) it leaves in `details`.  That is all a recording needs to know of it.
 """
 
 from dataclasses import asdict, dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -73,72 +74,46 @@ class Add(nn.Module):
         return a + b
 
 
-class RandomWord(nn.Module):
-    """The word that seeds one dropout mask.  A random number: it is recorded, not recomputed."""
+class Dropout(nn.Module):
+    """Inverted dropout (Srivastava et al. 2014) whose mask is the same on every processor.
 
-    kind, axes = None, ()
+    The mask is drawn from one word of torch's generator, row-major over all of `x`: 1 keeps, 0 drops.
+    """
 
-    def forward(self) -> Tensor:
-        return torch.tensor(next_word())
-
-
-class DropoutMask(nn.Module):
-    """1 where a value is kept, 0 where it is dropped; row-major over all of `x`."""
-
-    kind = "dropout_mask"
-
-    def __init__(self, p: float, axes: tuple[str, ...]):
-        super().__init__()
-        self.p, self.axes, self.attributes = p, axes, {"p": p}
-
-    def forward(self, word: Tensor, x: Tensor) -> Tensor:
-        numbers = mcg31m1(int(word), torch.arange(x.numel()).numpy())
-        return torch.from_numpy(numbers < 1 - self.p).to(x.dtype).view(x.shape).to(x.device)
-
-
-class DropoutScale(nn.Module):
     kind = "dropout"
 
     def __init__(self, p: float, axes: tuple[str, ...]):
         super().__init__()
-        self.p, self.axes, self.attributes = p, axes, {"p": p}
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        return x * (mask / (1 - self.p))
-
-
-class Dropout(nn.Module):
-    """Inverted dropout (Srivastava et al. 2014) whose mask is the same on every processor."""
-
-    one_view = True  # word, mask and scaling are shown together
-
-    def __init__(self, p: float, axes: tuple[str, ...]):
-        super().__init__()
-        self.p = p
-        self.word = RandomWord()
-        self.mask = DropoutMask(p, axes)
-        self.scale = DropoutScale(p, axes)
+        self.p, self.axes = p, axes
+        self.outputs = {"word": (), "mask": axes, "out": axes}
+        self.attributes, self.details = {"p": p}, {}
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.p == 0:
+            self.details = {}
             return x
-        return self.scale(x, self.mask(self.word(), x))
+        word = next_word()
+        kept = mcg31m1(word, np.arange(x.numel())) < 1 - self.p
+        mask = torch.from_numpy(kept).to(x.dtype).view(x.shape).to(x.device)
+        self.details = {"word": torch.tensor(word), "mask": mask}
+        return x * (mask / (1 - self.p))
 
 
 class LayerNorm(nn.LayerNorm):
-    """`nn.LayerNorm` that also returns the statistics its kernel computed."""
+    """`nn.LayerNorm` that keeps the statistics which its kernel computed."""
 
     kind, axes = "layer_norm", ("position", "feature")
-    outputs = {"out": axes, "mean": ("position",), "rstd": ("position",)}
+    outputs = {"mean": ("position",), "rstd": ("position",), "out": axes}
     parameter_axes = {"weight": ("feature",), "bias": ("feature",)}
 
     def __init__(self, width: int):
         super().__init__(width, eps=1e-5)
-        self.attributes = {"eps": self.eps}
+        self.attributes, self.details = {"eps": self.eps}, {}
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, x: Tensor) -> Tensor:
         out, mean, rstd = torch.native_layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
-        return out, mean.squeeze(-1), rstd.squeeze(-1)  # (B, T, D), (B, T), (B, T)
+        self.details = {"mean": mean.squeeze(-1), "rstd": rstd.squeeze(-1)}  # (B, T) each
+        return out  # (B, T, D)
 
 
 class Linear(nn.Linear):
@@ -276,8 +251,8 @@ class Block(nn.Module):
         self.residual_2 = Add()
 
     def forward(self, x: Tensor) -> Tensor:
-        x = self.residual_1(x, self.attention(self.norm_1(x)[0]))
-        return self.residual_2(x, self.mlp(self.norm_2(x)[0]))
+        x = self.residual_1(x, self.attention(self.norm_1(x)))
+        return self.residual_2(x, self.mlp(self.norm_2(x)))
 
 
 class LastPosition(nn.Module):
@@ -298,21 +273,22 @@ class TiedHead(nn.Module):
 
 
 class CrossEntropy(nn.Module):
-    """Next-token cross-entropy of each position in nats, and what it is made of.
+    """Next-token cross-entropy of each position in nats.
 
-    The loss comes from torch's fused kernel; the three other outputs only say what went into it, and
-    carry no gradient.
+    The loss comes from torch's fused kernel; the details only say what went into it, and carry no
+    gradient.
     """
 
     kind, axes = "cross_entropy", ("position",)
     outputs = {name: ("position",) for name in ("log_sum_exp", "target_logit", "out", "target_probability")}
 
-    def forward(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
         loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none").view(targets.shape)
         with torch.no_grad():
-            log_sum_exp = logits.logsumexp(dim=-1)
-            target_logit = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
-        return log_sum_exp, target_logit, loss, (-loss.detach()).exp()  # (B, T) each
+            self.details = {"log_sum_exp": logits.logsumexp(dim=-1),
+                            "target_logit": logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1),
+                            "target_probability": (-loss).exp()}  # (B, T) each
+        return loss  # (B, T)
 
 
 class Mean(nn.Module):
@@ -361,11 +337,11 @@ class GPT(nn.Module):
         x = self.embedding_dropout(self.embedding_sum(tokens, places))        # (B, T, D)
         for block in self.blocks:
             x = block(x)
-        x = self.final_norm(x)[0]
+        x = self.final_norm(x)
         if targets is None:
             return self.head(self.last_position(x), self.token_embedding.weight), None  # (B, 1, V)
         logits = self.head(x, self.token_embedding.weight)                    # (B, T, V)
-        return logits, self.loss(self.cross_entropy(logits, targets)[2])
+        return logits, self.loss(self.cross_entropy(logits, targets))
 
     def parameter_count(self) -> int:
         """Independent trainable numbers; the table that embeds and predicts counts once."""

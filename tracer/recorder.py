@@ -5,13 +5,18 @@ the gradient of each of those values, and the part of a gradient that flows back
 use of a value (a value that two modules read receives two parts).
 """
 
+import functools
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from tracer.errors import UserError
+
+LARGE = 1 << 16  # numbers; from here on a copy costs more than looking whether there is one
 
 
 @dataclass
@@ -19,7 +24,9 @@ class Call:
     """One call of one module.
 
     `path`: the module's path, with ``#2`` … from the second call on.  `inputs`, `outputs`: names of
-    the recorded values by argument name and by output name (``out`` for a single tensor).
+    the recorded values by argument name and by output name (``out`` for a single tensor); `made`: names
+    of the values that the call itself made.  `is_step`: the module computes something itself, rather than
+    only calling others.
     """
 
     path: str
@@ -29,11 +36,8 @@ class Call:
     outputs: dict[str, str] = field(default_factory=dict)
     made: list[str] = field(default_factory=list)
     attributes: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def is_step(self) -> bool:
-        """Whether the module itself computes something, rather than only calling others."""
-        return next(self.module.children(), None) is None
+    is_step: bool = False
+    watched_from: int = 0
 
 
 def map_tensors(value, change, path=()):
@@ -61,7 +65,9 @@ class Recorder:
     * `calls`: every module call, in the order in which they began
     * `values`: name → what was returned (a copy: later changes in place do not reach it)
     * `gradients`: name → gradient of the loss by that value, once `backward` has run in the block
-    * `use_gradients`: (call path, argument) → the part that came back through that use
+    * `use_gradients`: (call path, argument) → the part of a gradient that came back through that use
+
+    A module may leave more than it returns in an attribute `details` (name → tensor): a mask, a mean.
 
     All hooks are removed when the block ends, also by an exception; hooks of others stay.  The only
     thing that hooks add to the computation is a view of each input of a step, which changes no bit.
@@ -72,28 +78,41 @@ class Recorder:
     """
 
     def __init__(self, model: nn.Module):
-        if any(map(_is_compiled, model.modules())):
+        if any(_is_compiled(path, module) for path, module in model.named_modules()) or hasattr(model, "_orig_mod"):
             raise UserError("a compiled model runs past its hooks: record the model before torch.compile")
         self.model = model
         self.calls: list[Call] = []
         self.values: dict[str, Tensor] = {}
-        self.gradients: dict[str, Tensor] = {}
-        self.use_gradients: dict[tuple[str, str], Tensor] = {}
-        # id → (tensor, version, name).  Holding the tensor keeps its id from reuse.
-        self._names: dict[int, tuple[Tensor, int, str]] = {}
+        self._gradients: dict = {}
+        self._use_gradients: dict = {}
+        # id → (tensor, version, name).  Holding the tensor keeps its id from being used again.
+        self._named: dict[int, tuple[Tensor, int, str]] = {}
+        self._watched: list[_Watched] = []
         self._open: list[Call] = []
         self._times_called: dict[str, int] = {}
         self._handles: list = []
+        self._latest: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def gradients(self) -> dict[str, Tensor]:
+        """Name → gradient of the loss by that value, as far as `backward` has run in the block."""
+        self._collect()
+        return self._gradients
+
+    @property
+    def use_gradients(self) -> dict[tuple[str, str], Tensor]:
+        """(call path, argument) → the part of a gradient that came back through that use."""
+        self._collect()
+        return self._use_gradients
 
     def __enter__(self) -> "Recorder":
         try:
             for name, parameter in self.model.named_parameters():
-                self._remember(parameter, name)
+                self._named[id(parameter)] = (parameter, _version(parameter), name)
             for path, module in self.model.named_modules():
-                self._handles.append(module.register_forward_pre_hook(
-                    lambda m, args, kwargs, path=path: self._before(path, m, args, kwargs), with_kwargs=True))
-                # Called also when the module raises: its call must not stay open if that is caught.
-                self._handles.append(module.register_forward_hook(self._after, with_kwargs=True, always_call=True))
+                before = partial(self._before, path, _argument_names(module))
+                self._handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
+                self._handles.append(module.register_forward_hook(self._after))
         except BaseException:
             self._remove()
             raise
@@ -106,75 +125,129 @@ class Recorder:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
+        self._collect()
+        for watched in self._watched:
+            watched.forget()
+        self._watched.clear()
         self._open.clear()
-        self._names.clear()
+        self._named.clear()
+        self._latest = None
 
     def name_input(self, tensor: Tensor, name: str) -> None:
         """Give a tensor that comes from outside (ids, targets) a name before the model is called."""
-        self._remember(tensor, name)
+        self._named[id(tensor)] = (tensor, _version(tensor), name)
         self.values[name] = tensor.detach().clone()
-
-    def _remember(self, tensor: Tensor, name: str) -> None:
-        self._names[id(tensor)] = (tensor, _version(tensor), name)
 
     def _known(self, tensor: Tensor) -> str | None:
         """The name of this very tensor; None when it has none, or was changed in place since it got it."""
-        _, version, name = self._names.get(id(tensor), (None, None, None))
-        return name if version == _version(tensor) else None
+        named = self._named.get(id(tensor))
+        return named[2] if named is not None and named[1] == _version(tensor) else None
 
-    def _before(self, path: str, module: nn.Module, args: tuple, kwargs: dict):
+    def _before(self, path: str, names: tuple[str, ...], module: nn.Module, args: tuple, kwargs: dict):
         if _in_backward():
             return None
         times = self._times_called[path] = self._times_called.get(path, 0) + 1
-        call = Call(path if times == 1 else f"{path}#{times}", module, tuple(c.path for c in self._open))
+        # A module that raised leaves its call open until the one around it ends: only what contains this
+        # module counts as a parent.
+        parents = tuple([c.path for c in self._open if not c.path or path.startswith(c.path + ".")])
+        call = Call(path if times == 1 else f"{path}#{times}", module, parents, is_step=not module._modules)
         self.calls.append(call)
         self._open.append(call)
-        names = _argument_names(module, len(args), kwargs)
+        call.watched_from = len(self._watched)
         watch = call.is_step and torch.is_grad_enabled()
+        note = partial(self._note_input, call, watch)
+        new_args = [note(arg, (names[i] if i < len(names) else str(i),)) if isinstance(arg, Tensor)
+                    else map_tensors(arg, note, (names[i] if i < len(names) else str(i),))
+                    for i, arg in enumerate(args)]
+        new_kwargs = {name: map_tensors(value, note, (name,)) for name, value in kwargs.items()} if kwargs else kwargs
+        return (tuple(new_args), new_kwargs) if watch else None
 
-        def note(tensor: Tensor, where: tuple[str, ...]) -> Tensor:
-            argument = ".".join(where)
-            call.inputs[argument] = self._name_of(tensor, f"{call.path}:{argument}")
-            return self._watch_use(call, argument, tensor) if watch and tensor.requires_grad else tensor
+    def _note_input(self, call: Call, watch: bool, tensor: Tensor, where: tuple[str, ...]) -> Tensor:
+        """Note what the call reads; where a gradient will come back, hand on a view of it.
 
-        new_args = tuple(map_tensors(a, note, (n,)) for n, a in zip(names, args, strict=False))
-        new_kwargs = {k: map_tensors(v, note, (k,)) for k, v in kwargs.items()}
-        return new_args, new_kwargs
-
-    def _name_of(self, tensor: Tensor, fallback: str) -> str:
-        known = self._known(tensor)
-        if known is None:
-            self.name_input(tensor, fallback)
-            return fallback
-        return known
-
-    def _watch_use(self, call: Call, argument: str, tensor: Tensor) -> Tensor:
-        """A view of the tensor: gradients that come back through it came through this use alone."""
+        A gradient that comes back through the view came through this use alone.
+        """
+        argument = where[0] if len(where) == 1 else ".".join(where)
+        name = self._known(tensor)
+        if name is None:
+            name = f"{call.path}:{argument}"
+            self.name_input(tensor, name)
+        call.inputs[argument] = name
+        if not (watch and tensor.requires_grad):
+            return tensor
         view = tensor.view_as(tensor)
-        self._remember(view, call.inputs[argument])
-        self._keep_gradient(view, self.use_gradients, (call.path, argument))
+        self._named[id(view)] = (view, tensor._version, name)
+        self._watch(view, self._use_gradients, (call.path, argument))
         return view
 
-    def _keep_gradient(self, tensor: Tensor, store: dict, key) -> None:
-        self._handles.append(tensor.register_hook(lambda gradient: self._keep(store, key, gradient)))
+    def _watch(self, tensor: Tensor, store: dict, key) -> None:
+        """Keep the gradient of a tensor as it is now.
 
-    @staticmethod
-    def _keep(store: dict, key, gradient: Tensor) -> None:
-        gradient = gradient.detach()
-        store[key] = store[key] + gradient if key in store else gradient.clone()
+        `retain_grad` costs no Python while gradients flow.  But it follows a tensor that is changed in
+        place; `_look_for_changes` then goes back to the version that was meant.  A large gradient goes
+        another way, so that it is not copied twice.
+        """
+        if tensor.is_leaf or tensor.numel() > LARGE or len(self._open) <= 1:
+            self._hook(tensor, tensor.grad_fn, tensor.output_nr, store, key)
+            return
+        self._watched.append(_Watched(tensor, tensor._version, tensor.grad_fn, store, key, tensor.retains_grad))
+        tensor.retain_grad()
 
-    def _after(self, module: nn.Module, args: tuple, kwargs: dict, result):
-        if _in_backward() or all(call.module is not module for call in self._open):
+    def _hook(self, tensor: Tensor, node, output: int, store: dict, key) -> None:
+        if node is None:
+            self._handles.append(tensor.register_hook(partial(self._keep, store, key)))
+        else:
+            node.register_prehook(lambda gradients: self._keep(store, key, gradients[output]))
+
+    def _look_for_changes(self, since: int) -> None:
+        """Of tensors changed in place meanwhile: the gradient of the version that was recorded."""
+        for watched in self._watched[since:]:
+            if not watched.changed and watched.tensor._version != watched.version:
+                watched.changed = True
+                self._hook(watched.tensor, watched.node, watched.output, watched.store, watched.key)
+
+    def _collect(self) -> None:
+        for watched in self._watched:
+            gradient = None if watched.changed else watched.tensor.grad
+            if gradient is not None:
+                watched.store[watched.key] = gradient.detach()
+
+    def _keep(self, store: dict, key, gradient: Tensor | None) -> None:
+        if gradient is None or not self._handles:  # the block has ended, the graph lives on
+            return
+        if key in store:
+            store[key] = store[key] + gradient.detach()
+            return
+        # A value used once hands its use's gradient on as it is: a large one is not copied twice.
+        if self._latest is not None and _same_content(self._latest[0], gradient):
+            store[key] = self._latest[1]
+            return
+        store[key] = gradient.detach().clone()
+        if gradient.numel() > LARGE:
+            self._latest = (gradient.detach(), store[key])
+
+    def _after(self, module: nn.Module, args: tuple, result):
+        if _in_backward() or not any(call.module is module for call in reversed(self._open)):
             return  # the call was not noted (a pre-hook before ours raised)
         while (call := self._open.pop()).module is not module:
             pass
-        call.attributes = dict(getattr(module, "attributes", {}))
-        map_tensors(result, lambda tensor, where: self._note_output(call, tensor, where))
+        # A step can only change what it was given; a container may have changed anything since it began.
+        self._look_for_changes(call.watched_from if call.is_step else 0)
+        self._open.append(call)
+        if isinstance(result, Tensor):
+            self._note_output(call, result, ())
+        else:
+            map_tensors(result, partial(self._note_output, call))
+        if call.is_step:
+            call.attributes = dict(_told(module, "attributes"))
+            for name, tensor in _told(module, "details").items():
+                self._note_output(call, tensor, (name,))
+        self._open.pop()
 
     def _note_output(self, call: Call, tensor: Tensor, where: tuple[str, ...]) -> Tensor:
         output = _output_name(call.module, where)
-        known = self._known(tensor)
-        if known is not None and not call.is_step:
+        known = None if call.is_step else self._known(tensor)
+        if known is not None:
             call.outputs[output] = known  # a container hands on what a step inside it made
             return tensor
         name = call.path if output == "out" else f"{call.path}.{output}"
@@ -182,12 +255,33 @@ class Recorder:
         call.made.append(name)
         self.name_input(tensor, name)
         if tensor.requires_grad:
-            self._keep_gradient(tensor, self.gradients, name)
+            self._watch(tensor, self._gradients, name)
         return tensor
 
 
-def _is_compiled(module: nn.Module) -> bool:
-    return hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
+@dataclass(slots=True)
+class _Watched:
+    """A tensor whose gradient is kept, and the node of the graph that made this version of it."""
+
+    tensor: Tensor
+    version: int
+    node: object
+    store: dict
+    key: object
+    own: bool  # somebody else had asked for its gradient before
+    output: int = 0
+    changed: bool = False
+
+    def __post_init__(self):
+        self.output = self.tensor.output_nr
+
+    def forget(self) -> None:
+        if not self.own:
+            self.tensor.grad = None
+
+
+def _is_compiled(path: str, module: nn.Module) -> bool:
+    return path.endswith("_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
 
 
 def _in_backward() -> bool:
@@ -197,20 +291,40 @@ def _in_backward() -> bool:
 
 def _version(tensor: Tensor) -> int:
     """A number that every change in place raises, also one through a view."""
-    return 0 if tensor.is_inference() else tensor._version
+    try:
+        return tensor._version
+    except RuntimeError:  # tensors made in inference mode have none
+        return 0
 
 
-def _argument_names(module: nn.Module, count: int, kwargs: dict) -> list[str]:
-    """Names of the positional arguments of `module.forward`, numbered where it takes ``*args``."""
-    parameters = inspect.signature(module.forward).parameters.values()
-    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return [names[i] if i < len(names) else str(i) for i in range(count)]
+def _same_content(a: Tensor, b: Tensor) -> bool:
+    """Whether two large tensors are one piece of memory that has not been written to in between."""
+    return a.data_ptr() == b.data_ptr() and a.shape == b.shape and a.stride() == b.stride() \
+        and a.dtype == b.dtype and a._version == b._version
+
+
+def _told(module: nn.Module, name: str) -> dict:
+    """What the module says of itself under `name`; a miss through `nn.Module.__getattr__` would be slow."""
+    return module.__dict__.get(name) or type(module).__dict__.get(name) or {}
+
+
+def _argument_names(module: nn.Module) -> tuple[str, ...]:
+    """Names of the positional arguments of `module.forward`."""
+    forward = module.forward
+    function = getattr(forward, "__func__", forward)
+    return _positional(function)[function is not forward:]  # a bound method has its `self` already
+
+
+@functools.lru_cache(maxsize=256)
+def _positional(function: Callable) -> tuple[str, ...]:
+    parameters = inspect.signature(function).parameters.values()
+    return tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
 
 
 def _output_name(module: nn.Module, where: tuple[str, ...]) -> str:
     if not where:
         return "out"
-    names = list(getattr(module, "outputs", {}))
+    names = list(_told(module, "outputs"))
     if len(where) == 1 and where[0].isdigit() and int(where[0]) < len(names):
         return names[int(where[0])]
     return ".".join(where)

@@ -24,7 +24,7 @@ class Series:
     def __enter__(self):
         self._handles.append(self.model.register_forward_pre_hook(self._note_rows))
         self._handles.append(self.model.cross_entropy.register_forward_hook(
-            lambda module, args, result: self.probabilities.append(result[3].detach()[0].clone())))
+            lambda module, args, result: self.probabilities.append(module.details["target_probability"][0])))
         for number, block in enumerate(self.model.blocks):
             maps = self.attention.setdefault(f"blocks.{number}", [])
             self._handles.append(block.attention.softmax.register_forward_hook(

@@ -194,38 +194,41 @@ def add_parameters(builder: TraceBuilder, model: nn.Module, values: dict[str, Te
         builder.source(prefix + name, tensor, axes[name], labels)
 
 
-def view_path(call: Call, modules: dict[str, nn.Module]) -> str:
-    """The module whose steps are shown together: usually the step itself, a dropout as a whole."""
-    for parent in call.parents:
-        if getattr(modules[parent], "one_view", False):
-            return parent
-    return call.path
-
-
 def add_forward(builder: TraceBuilder, run: Pass, chapter_of=None) -> None:
     """Every step of a recorded forward pass.  `chapter_of`: path → chapter, when it opens chapters."""
-    modules = dict(run.model.named_modules())
     opened = None
     for call in run.recorder.calls:
         if not call.is_step or not call.made:
             continue
+        if _hands_on(run, call):
+            continue
         if chapter_of and (chapter := chapter_of(call.path)) != opened:
             builder.chapter(chapter)
             opened = chapter
-        view = builder.view(run.prefix + view_path(call, modules))
-        _add_call(builder, run, call, view)
+        _add_call(builder, run, call, builder.view(run.prefix + call.path))
+
+
+def _hands_on(run: Pass, call: Call) -> bool:
+    """Whether the call returned what it was given (dropout in eval mode): its result has that name too."""
+    made, given = call.outputs.get("out"), next(iter(call.inputs.values()), None)
+    same = made is not None and given is not None and call.made == [made] and any(
+        operand not in (*call.inputs, *call.outputs) and own_parameter(call, operand) not in run.parameter_names
+        for operand in KINDS[call.module.kind].operands("out"))
+    if same:
+        run.inputs[made] = run.array_name(given)
+    return same
 
 
 def _add_call(builder: TraceBuilder, run: Pass, call: Call, view: View) -> None:
     kind = call.module.kind
-    outputs = _in_kind_order(call)
-    for output in outputs:
+    targets = KINDS[kind].targets
+    for output in [*(o for o in call.outputs if o not in targets), *(t for t in targets if t in call.outputs)]:
         made = call.outputs[output]
         axes = run.axes(call, output)
         values = run.unbatched(run.recorder.values[made], axes)
         labels = run.labels(values.shape, axes, builder)
         name = run.array_name(made)
-        if kind is None:
+        if output not in targets:  # a random word: nothing recorded made it
             builder.source(name, values, axes, labels)
             view.arrays.append(name)
             continue
@@ -235,22 +238,13 @@ def _add_call(builder: TraceBuilder, run: Pass, call: Call, view: View) -> None:
         view.steps.append(name)
 
 
-def _in_kind_order(call: Call) -> list[str]:
-    """Outputs in the order in which the kind computes them (a mean before what it is taken from)."""
-    if call.module.kind is None:
-        return list(call.outputs)
-    return [target for target in KINDS[call.module.kind].targets if target in call.outputs]
-
-
 def add_backward(builder: TraceBuilder, run: Pass, gradients: dict[str, Tensor]) -> None:
     """Every gradient, from the loss back: of activations, and (`gradients`) of parameters."""
-    modules = dict(run.model.named_modules())
-    steps = [c for c in run.recorder.calls if c.is_step and c.made and c.module.kind]
+    steps = [call for call in run.recorder.calls if call.is_step and call.made]
     backward = _Backward(builder, run, gradients, steps)
     for call in reversed(steps):
         if any(backward.has_gradient(name) for name in call.outputs.values()):
-            view = builder.view(f"grad.{view_path(call, modules)}")
-            backward.add_call(call, view)
+            backward.add_call(call, builder.view(f"grad.{call.path}"))
 
 
 class _Backward:

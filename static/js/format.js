@@ -11,14 +11,14 @@ export function format(value, digits, dtype = "float32") {
 }
 
 function significant(value, digits) {
-  const exponent = Math.floor(Math.log10(Math.abs(value)));
-  if (exponent >= -5 && exponent < 7) return value.toFixed(Math.min(Math.max(digits - 1 - exponent, 0), 20));
-  return value.toExponential(digits - 1).replace("e+", "e");
+  const scientific = value.toExponential(digits - 1);
+  const exponent = Number(scientific.split("e")[1]); // after rounding: 9.9996 to four digits is 10.00
+  return exponent >= -5 && exponent < 7 ? value.toFixed(Math.max(digits - 1 - exponent, 0)) : scientific.replace("e+", "e");
 }
 
 /** The shortest decimal that reads back as the same number: the form that the recording has. */
 export function exact(value, dtype = "float32") {
-  if (dtype !== "float32") return String(value);
+  if (dtype !== "float32") return tidy(value);
   for (let digits = 1; digits <= 9; digits++) {
     const text = value.toPrecision(digits);
     if (Math.fround(Number(text)) === value) return tidy(Number(text));

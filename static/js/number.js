@@ -3,6 +3,7 @@
 import { fill, h } from "dom";
 import { exact, format, ulpAt, ulpsApart } from "format";
 import { walk } from "evaluate";
+import { ordinal } from "store";
 import { number, Working } from "working";
 
 /**
@@ -45,8 +46,7 @@ function indexOperands(store, array) {
 function describeIndex(array, index, { store, words }) {
   return store.array(array).axes.map((axis, i) => {
     const label = store.labels(array, i)?.[index[i]];
-    const number = axis === "head" ? index[i] + 1 : index[i];
-    return `${words[`axis.${axis}`]} ${number}${label === undefined ? "" : ` (${label})`}`;
+    return `${words[`axis.${axis}`]} ${ordinal(axis, index[i])}${label === undefined ? "" : ` (${label})`}`;
   }).join(", ");
 }
 

@@ -1,5 +1,6 @@
 // The player: shows one step at a time, its tables, and the opened number. One engine for every route.
 
+import { drawSeries } from "charts";
 import { fill, h, oncePerFrame } from "dom";
 import { showNumber } from "number";
 import { parse, write } from "state";
@@ -60,6 +61,8 @@ export class Player {
     const known = state.step === null || this.ids.includes(state.step);
     const current = known && state.step !== null ? this.ids.indexOf(state.step) : 0;
     const number = state.of && this.numberAt(state);
+    const shared = state.at[this.store.outline.letters.update];
+    if (!state.of && shared !== undefined) this.chosen.set("update", shared);
     this.digits = state.digits;
     this.setNotice(!known || (state.of && !number) ? this.words.unknown_link : "");
     this.showStep(current, number);
@@ -140,6 +143,7 @@ export class Player {
   drawStep() {
     this.drawnDigits = this.digits;
     this.tables.clear();
+    this.drawCharts();
     document.querySelectorAll("[data-digits]").forEach((b) => b.setAttribute("aria-pressed", String(b.dataset.digits === String(this.digits))));
     for (const part of this.sections[this.current].querySelectorAll("[data-array]")) {
       const name = part.dataset.array;
@@ -147,6 +151,15 @@ export class Player {
       const box = part.querySelector(".operands");
       if (box) box.replaceChildren(...this.operandTables(name));
     }
+  }
+
+  drawCharts() {
+    const section = this.sections[this.current];
+    const names = [...section.querySelectorAll("[data-array]")].map((part) => part.dataset.array);
+    this.series?.stop();
+    this.series = null;
+    this.series = drawSeries(section, names, { ...this.tableContext(),
+      opened: (array) => (this.currentState?.of === array ? this.currentState.index : null), settled: (axis) => this.settled(axis) });
   }
 
   newTable(name, show) {
@@ -173,7 +186,7 @@ export class Player {
 
   tableContext() {
     return {
-      store: this.store, words: this.words, digits: this.digits,
+      store: this.store, words: this.words, digits: this.digits, shared: this.series?.axis,
       choice: (axis) => this.chosen.get(axis),
       choose: (axis, i) => this.choose(axis, i),
       open: (array, index) => this.open(array, index),
@@ -182,6 +195,7 @@ export class Player {
 
   choose(axis, i) {
     this.chosen.set(axis, i);
+    if (axis === this.series?.axis) { this.followSeries(); return; }
     const focused = document.activeElement?.closest(".pick");
     const place = focused && { table: focused.parentElement, word: focused.getAttribute("aria-label"), kind: document.activeElement.type };
     for (const table of [...this.tables.values()].flat()) {
@@ -189,6 +203,24 @@ export class Player {
     }
     place?.table.querySelector(place.kind === "range" ? 'input[type="range"]' : '.chip[aria-pressed="true"]')?.focus();
     this.mark();
+  }
+
+  followSeries() {
+    this.series?.follow();
+    for (const table of [...this.tables.values()].flat()) table.follow();
+  }
+
+  /** The shared choice came to rest: the address names it, and an opened number goes along. */
+  settled(axis) {
+    const { of, index } = this.currentState ?? {};
+    const i = this.chosen.get(axis);
+    const place = of ? this.store.array(of).axes.indexOf(axis) : 0;
+    if (place < 0 || (of && index[place] === i)) return;
+    const letters = of ? this.store.letters(of) : [this.store.outline.letters[axis]];
+    const at = Object.fromEntries(letters.map((letter, j) => [letter, j === place ? i : index[j]]));
+    const address = write({ step: this.ids[this.current], of, at, digits: this.digits }, letters);
+    history.replaceState(null, "", address);
+    if (of) this.go(parse(address));
   }
 
   keepChoice(of, index) {
@@ -238,6 +270,7 @@ export class Player {
 
   redrawChosen() {
     for (const table of [...this.tables.values()].flat()) if (table.grid && table.chosen.length) table.draw();
+    this.followSeries();
   }
 
   /** Light the opened number, and in the tables of its operands the numbers that it reads. */

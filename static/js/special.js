@@ -4,24 +4,20 @@
 export function erf(x) {
   const a = Math.abs(x);
   if (!(a < Infinity)) return Number.isNaN(x) ? NaN : Math.sign(x);
-  return Math.sign(x) * (a < 3 ? erfSeries(a) : 1 - erfcFraction(a));
+  return Math.sign(x) * (a < 1 ? erfSeries(a) : 1 - erfcFraction(a));
 }
 
 function erfSeries(x) {
-  // erf x = 2/√π · e^(−x²) · Σ 2ⁿ x^(2n+1) / (1·3·…·(2n+1)): every term is positive, nothing cancels.
-  let term = x;
-  let sum = x;
-  for (let n = 1; term > sum * 1e-17; n++) {
-    term *= (2 * x * x) / (2 * n + 1);
-    sum += term;
-  }
-  return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * sum;
+  // erf x = 2x/√π · e^(−x²) · (1 + 2x²/3 · (1 + 2x²/5 · (1 + …))): every term is positive, nothing cancels.
+  let sum = 1;
+  for (let n = 24; n >= 1; n--) sum = 1 + ((2 * x * x) / (2 * n + 1)) * sum;
+  return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * x * sum;
 }
 
 function erfcFraction(x) {
   // erfc x = e^(−x²)/√π · 1/(x + (1/2)/(x + 1/(x + (3/2)/(x + …)))), from the inside out.
   let fraction = x;
-  for (let n = 60; n >= 1; n--) fraction = x + n / 2 / fraction;
+  for (let n = 200; n >= 1; n--) fraction = x + n / 2 / fraction;
   return Math.exp(-x * x) / Math.sqrt(Math.PI) / fraction;
 }
 

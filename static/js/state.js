@@ -11,13 +11,13 @@ export function parse(hash) {
   return state;
 }
 
-/** The address for a state; indices stand under the letters of the array's axes. */
+/** The address for a state; indices stand under the letters of the array's axes (or of a choice without a number). */
 export function write(state, letters) {
-  const parts = [`step=${state.step}`];
+  const parts = [`step=${encodeURIComponent(state.step)}`];
   if (state.of) {
     parts.push(`of=${encodeURIComponent(state.of)}`);
-    letters.forEach((letter) => { if (letter in state.at) parts.push(`${letter}=${state.at[letter]}`); });
   }
+  letters.forEach((letter) => { if (letter in state.at) parts.push(`${letter}=${state.at[letter]}`); });
   if (state.digits !== 4) parts.push(`digits=${state.digits}`);
   return `#${parts.join("&")}`;
 }

@@ -43,6 +43,11 @@ export function unflatten(flat, shape) {
   return index;
 }
 
+/** How a place on an axis is numbered for people: heads and updates are counted from 1. */
+export function ordinal(axis, i) {
+  return axis === "head" || axis === "update" ? i + 1 : i;
+}
+
 export class Store {
   constructor(outline, root) {
     this.outline = outline;

@@ -2,6 +2,7 @@
 
 import { fill, h, oncePerFrame } from "dom";
 import { format } from "format";
+import { ordinal } from "store";
 
 const ROW_HEIGHT = 28;
 const WINDOW_ROWS = 24;
@@ -10,7 +11,8 @@ const WIDE = 96; // a longer last axis goes down the page instead of across it
 
 /**
  * One array on the page.
- * context: { store, words, choice(letter), choose(letter, value), open(array, index), digits }
+ * context: { store, words, choice(letter), choose(letter, value), open(array, index), digits, shared }
+ * `shared` names an axis that has one slider for the whole step, above the tables.
  */
 export class ArrayTable {
   constructor(name, context) {
@@ -52,7 +54,7 @@ export class ArrayTable {
     this.body = h("tbody");
     this.grid = h("table", { role: "grid", "aria-label": this.name, "aria-rowcount": this.rows + 1 },
       this.head(), this.body);
-    this.viewport = h("div", { class: this.long ? "window long" : "window", tabindex: -1 }, this.grid);
+    this.viewport = h("div", { class: `window${this.long ? " long" : this.isShared(this.down) ? " short" : ""}`, tabindex: -1 }, this.grid);
     this.element.replaceChildren(...this.selectors(), ...(this.long ? [this.finder()] : []), this.viewport, this.tools());
     this.grid.addEventListener("click", (event) => this.clicked(event));
     this.grid.addEventListener("keydown", (event) => this.pressed(event));
@@ -76,7 +78,11 @@ export class ArrayTable {
   label(axis, i) {
     const labels = this.context.store.labels(this.name, axis);
     if (labels) return `${i} ${labels[i]}`;
-    return String(this.array.axes[axis] === "head" ? i + 1 : i);
+    return String(ordinal(this.array.axes[axis], i));
+  }
+
+  isShared(axis) {
+    return axis >= 0 && this.array.axes[axis] === this.context.shared;
   }
 
   axisWord(axis) {
@@ -84,7 +90,7 @@ export class ArrayTable {
   }
 
   selectors() {
-    return this.chosen.map((axis) => {
+    return this.chosen.filter((axis) => !this.isShared(axis)).map((axis) => {
       const chosen = this.chosenIndex(axis);
       const word = this.axisWord(axis);
       if (this.array.shape[axis] > 12) return this.slider(axis, word, chosen);
@@ -137,14 +143,21 @@ export class ArrayTable {
   row(r) {
     const cells = [h("th", { scope: "row" }, this.down < 0 ? "" : this.label(this.down, r))];
     for (let c = 0; c < this.columns; c++) cells.push(this.cell(r, c));
-    return h("tr", { "aria-rowindex": r + 2 }, cells);
+    const now = this.isShared(this.down) && r === this.chosenIndex(this.down);
+    return h("tr", { "aria-rowindex": r + 2, class: now && "now" }, cells);
   }
 
   cell(r, c) {
+    return this.paint(h("td", { tabindex: -1, "data-r": r, "data-c": c }), r, c);
+  }
+
+  /** What a cell says and how it looks, from the number that it stands for now. */
+  paint(cell, r, c) {
     const { store, digits } = this.context;
     const index = this.indexOf(r, c);
     const value = store.value(this.name, index);
-    const cell = h("td", { tabindex: -1, "data-r": r, "data-c": c }, format(value, digits, this.array.dtype));
+    cell.textContent = format(value, digits, this.array.dtype);
+    cell.className = "";
     const share = this.scale && Number.isFinite(value) ? Math.min(1, Math.abs(value) / this.scale) : 0;
     if (this.array.dtype !== "int64" && share > 0) {
       cell.className = value < 0 ? "neg" : "pos";
@@ -161,6 +174,19 @@ export class ArrayTable {
     if (this.down >= 0) index[this.down] = r;
     if (this.across >= 0) index[this.across] = c;
     return index;
+  }
+
+  /** The shared choice moved: other numbers in the same cells, or another row lit. */
+  follow() {
+    if (!this.grid) return;
+    if (this.isShared(this.down)) {
+      this.body.querySelector("tr.now")?.classList.remove("now");
+      this.scrollTo(this.chosenIndex(this.down));
+      if (this.long) this.drawRows();
+      this.at(this.chosenIndex(this.down), 0)?.parentElement.classList.add("now");
+    } else if (this.chosen.some((axis) => this.isShared(axis))) {
+      for (const cell of this.body.querySelectorAll("td[data-r]")) this.paint(cell, Number(cell.dataset.r), Number(cell.dataset.c));
+    }
   }
 
   /** Show which numbers are meant: the opened one, or those that it reads. */

@@ -2,18 +2,15 @@
 
 from tracer.ops.registry import define
 
-DROPOUT_MASK = define(
-    "dropout_mask",
-    "MKL's MCG31m1 stream, see tracer/ops/mcg31m1.py",
-    """
-    u[...] = mcg31m1(word[()], flat(...))
-    out[...] = u[...] < 1 - p
-    """,
-)
-
 DROPOUT = define(
     "dropout",
-    "Srivastava et al. 2014, section 4 (inverted: scaled while training)",
-    "out[...] = x[...] * (mask[...] / (1 - p))",
+    "Srivastava et al. 2014, section 4 (inverted: scaled while training); the stream: tracer/ops/mcg31m1.py",
+    {
+        "mask": """
+            u[...] = mcg31m1(word[()], flat(...))
+            mask[...] = u[...] < 1 - p
+            """,
+        "out": "out[...] = x[...] * (mask[...] / (1 - p))",
+    },
     differentiate=("x",),
 )

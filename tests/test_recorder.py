@@ -1,0 +1,685 @@
+"""The recorder watches any model without changing it: on models made for this, and on the GPT."""
+
+from collections import OrderedDict, namedtuple
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from tracer.errors import UserError
+from tracer.model import GPT, Config
+from tracer.recorder import Recorder, map_tensors, snapshot
+from tracer.trace_builder import to_numpy
+from tracer.training import TrainingSettings, make_optimizer, update
+
+SMALL = Config(vocabulary=31, context=8, width=8, heads=2, blocks=2, dropout=0.2)
+X, Y = torch.tensor([[3, 1, 4, 1, 5]]), torch.tensor([[1, 4, 1, 5, 9]])
+
+
+class Call(nn.Module):
+    """A module of its own for any function."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args, **kwargs):
+        return self.function(*args, **kwargs)
+
+
+class Scale(nn.Module):
+    def __init__(self, factor: float):
+        super().__init__()
+        self.factor = nn.Parameter(torch.tensor(factor))
+
+    def forward(self, x):
+        return x * self.factor
+
+
+class ThreeUses(nn.Module):
+    """One value read by three modules: the order in which its gradients are added matters to the last bit."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(6, 6)
+        self.a, self.b, self.c = nn.Tanh(), nn.Linear(6, 6), Scale(0.3)
+        self.join = Call(lambda a, b, c: a * b + c)
+
+    def forward(self, x):
+        h = self.first(x)
+        return self.join(self.a(h), self.b(h), self.c(h))
+
+
+class Chain(nn.Module):
+    """Modules one after the other, by name."""
+
+    def __init__(self, **modules):
+        super().__init__()
+        for name, module in modules.items():
+            self.add_module(name, module)
+
+    def forward(self, x):
+        for module in self.children():
+            x = module(x)
+        return x
+
+
+def inputs(*shape: int, seed: int = 0, requires_grad: bool = False) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, generator=generator, requires_grad=requires_grad)
+
+
+def seeded(make) -> nn.Module:
+    torch.manual_seed(7)
+    return make()
+
+
+def hook_count(model: nn.Module) -> int:
+    stores = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks",
+              "_forward_hooks_with_kwargs", "_forward_pre_hooks_with_kwargs", "_forward_hooks_always_called")
+    tensors = [p._backward_hooks or () for p in model.parameters()]
+    return sum(len(getattr(m, store)) for m in model.modules() for store in stores) + sum(map(len, tensors))
+
+
+# Nothing is changed ----------------------------------------------------------------------------------
+
+def gpt_loss(model):
+    return model(X, Y)[1]
+
+
+def three_uses_loss(model):
+    return model(inputs(5, 6)).square().mean()
+
+
+MODELS = {"gpt": (lambda: GPT(SMALL), gpt_loss), "three uses": (ThreeUses, three_uses_loss)}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_recording_changes_no_bit_of_outputs_and_gradients(name):
+    make, loss_of = MODELS[name]
+    results = []
+    for recorded in (False, True):
+        model = seeded(make).train()
+        with Recorder(model) if recorded else torch.enable_grad():
+            loss = loss_of(model)
+            loss.backward()
+        results.append((loss.detach(), {n: p.grad for n, p in model.named_parameters()}))
+    (plain_loss, plain), (loss, gradients) = results
+    assert torch.equal(plain_loss, loss)
+    assert plain.keys() == gradients.keys()
+    assert all(torch.equal(plain[n], gradients[n]) for n in plain)
+    assert all(g.abs().max() > 0 for n, g in gradients.items() if "bias" not in n)
+
+
+def test_three_uses_added_in_another_order_would_show():
+    """What the test above rests on, for the model with three uses of one value."""
+    with Recorder(seeded(ThreeUses)) as recorder:
+        three_uses_loss(recorder.model).backward()
+    a, b, c = (recorder.use_gradients[use] for use in (("a", "input"), ("b", "input"), ("c", "x")))
+    orders = [(a + b) + c, (c + b) + a, (a + c) + b]
+    assert [torch.equal(order, recorder.gradients["first"]) for order in orders].count(True) == 1
+
+
+def test_twenty_recorded_updates_are_those_of_an_unrecorded_run():
+    parameters = []
+    for recorded in (False, True):
+        model = seeded(lambda: GPT(SMALL)).train()
+        start = snapshot(model).parameters
+        optimizer = make_optimizer(model, TrainingSettings())
+        for _ in range(20):
+            with Recorder(model) if recorded else torch.enable_grad():
+                update(model, optimizer, X, Y)
+        parameters.append(snapshot(model).parameters)
+        assert not any(torch.equal(start[n], p) for n, p in parameters[-1].items())
+    plain, watched = parameters
+    assert all(torch.equal(plain[n], watched[n]) for n in plain)
+
+
+def test_a_step_that_reads_an_argument_twice_differs_by_no_more_than_rounding():
+    """The one exception that the class states: the parts of one use are added first."""
+    def gradient(recorded: bool):
+        model = seeded(lambda: Chain(first=nn.Linear(50, 50), residual=Residual(Call(lambda x: x * x * x))))
+        with Recorder(model) if recorded else torch.enable_grad():
+            model(inputs(40, 50)).square().mean().backward()
+        return model.first.weight.grad
+
+    torch.testing.assert_close(gradient(True), gradient(False), rtol=1e-5, atol=1e-7)
+
+
+class Residual(nn.Module):
+    def __init__(self, inner: nn.Module):
+        super().__init__()
+        self.inner, self.add = inner, Call(lambda a, b: a + b)
+
+    def forward(self, x):
+        return self.add(x, self.inner(x))
+
+
+def test_random_state_is_untouched():
+    model = seeded(lambda: GPT(SMALL)).train()
+    states = []
+    for recorded in (False, True):
+        torch.manual_seed(3)
+        with Recorder(model) if recorded else torch.enable_grad():
+            model(X, Y)
+        states.append(torch.get_rng_state())
+    assert torch.equal(*states)
+
+
+def test_a_list_that_a_module_writes_into_stays_the_callers():
+    """A cache is such a list: a copy in its place would lose what is written."""
+    cache, settings = [], {}
+    model = Call(lambda x, cache, settings: (cache.append(x), settings.update(seen=True)) and x)
+    with Recorder(model):
+        model(inputs(2, requires_grad=True), cache, settings=settings)
+    assert len(cache) == 1
+    assert settings == {"seen": True}
+
+
+# Hooks -----------------------------------------------------------------------------------------------
+
+def test_hooks_are_removed_after_the_block():
+    model = GPT(SMALL)
+    with Recorder(model) as recorder:
+        assert hook_count(model) > 0
+        gpt_loss(model).backward()
+    assert hook_count(model) == 0
+    seen = len(recorder.calls), len(recorder.values), {n: g.clone() for n, g in recorder.gradients.items()}
+    gpt_loss(model).backward()
+    assert (len(recorder.calls), len(recorder.values)) == seen[:2]
+    assert all(torch.equal(recorder.gradients[n], g) for n, g in seen[2].items())
+
+
+def test_hooks_are_removed_after_an_exception_in_forward():
+    model = Chain(first=nn.Linear(3, 3), broken=Call(lambda x: x @ x[:2]))
+    with pytest.raises(RuntimeError, match="cannot be multiplied"), Recorder(model):
+        model(inputs(4, 3))
+    assert hook_count(model) == 0
+
+
+class Broken(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        raise ZeroDivisionError("broken on purpose")
+
+
+def test_hooks_are_removed_after_an_exception_in_backward():
+    model = Chain(first=nn.Linear(3, 3), broken=Call(Broken.apply))
+    with pytest.raises(ZeroDivisionError, match="broken on purpose"), Recorder(model) as recorder:
+        model(inputs(4, 3)).sum().backward()
+    assert hook_count(model) == 0
+    assert recorder.values.keys() >= {"first", "broken"}
+    assert recorder.gradients.keys() == {"broken"}
+
+
+def test_a_module_that_returns_its_own_parameter_keeps_no_hook_on_it():
+    model = Chain(table=nn.Module())
+    model.table.weight = nn.Parameter(torch.ones(3))
+    model.table.forward = lambda x: model.table.weight
+    with Recorder(model) as recorder:
+        model(inputs(3)).sum().backward()
+    assert recorder.gradients["table"].tolist() == [1, 1, 1]
+    assert hook_count(model) == 0
+
+
+def test_a_caught_exception_leaves_no_call_open():
+    class Careful(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.broken = Chain(inner=Call(lambda x: x @ x[:2]))
+            self.spare = Chain(inner=nn.Identity())
+
+        def forward(self, x):
+            try:
+                return self.broken(x)
+            except RuntimeError:
+                return self.spare(x)
+
+    with Recorder(Careful()) as recorder:
+        recorder.model(inputs(4, 3))
+    assert {c.path: c.parents for c in recorder.calls} == {
+        "": (), "broken": ("",), "broken.inner": ("", "broken"), "spare": ("",), "spare.inner": ("", "spare")}
+    assert {c.path for c in recorder.calls if c.outputs} == {"", "spare", "spare.inner"}
+
+
+def test_hooks_of_others_survive_and_fire():
+    model, fired = Chain(a=nn.Linear(3, 3), b=nn.Tanh()), []
+    model.a.register_forward_pre_hook(lambda m, args: fired.append("before"))
+    model.a.register_forward_hook(lambda m, args, result: fired.append("after"))
+    model.b.register_full_backward_hook(lambda m, gi, go: fired.append("backward"))
+    model.a.weight.register_hook(lambda g: fired.append("weight"))
+    own = hook_count(model)
+    with Recorder(model) as recorder:
+        model(inputs(2, 3)).sum().backward()
+    assert fired == ["before", "after", "backward", "weight"]
+    assert hook_count(model) == own == 4
+    model(inputs(2, 3)).sum().backward()
+    assert fired == ["before", "after", "backward", "weight"] * 2
+    # torch hands on what a module with a full backward hook returned as a new tensor: it has a new name.
+    assert recorder.gradients.keys() == {"a", "b", ""}
+    assert torch.equal(recorder.values["b"], recorder.values[""])
+    assert torch.equal(recorder.gradients["b"], recorder.gradients[""])
+
+
+def test_a_users_hook_that_replaces_the_output_is_what_is_recorded():
+    model = Chain(a=nn.Identity(), b=Call(lambda x: x + 1))
+    model.a.register_forward_hook(lambda m, args, result: result * 10)
+    with Recorder(model) as recorder:
+        model(torch.ones(2))
+    assert recorder.values["a"].tolist() == [10, 10]
+    assert recorder.values["b"].tolist() == [11, 11]
+
+
+# Values that change after they were returned ---------------------------------------------------------
+
+class ChangedInPlace(nn.Module):
+    """What `first` returns is changed in place afterwards, in the way that `change` says."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.first, self.change, self.last = Scale(2.0), change, Scale(3.0)
+
+    def forward(self, x):
+        h = self.first(x)
+        return self.last(self.change(h))
+
+
+def add_five(h):
+    h.add_(5)
+    return h
+
+
+def clear_first_through_view(h):
+    h[0].zero_()
+    return h
+
+
+@pytest.mark.parametrize(("change", "read"), [
+    (nn.ReLU(inplace=True), [0, 2]), (add_five, [3, 7]), (clear_first_through_view, [0, 2])],
+    ids=["inplace module", "in place", "through a view"])
+@pytest.mark.parametrize("gradients", [True, False])
+def test_changes_in_place_do_not_reach_recorded_values(change, read, gradients):
+    with torch.set_grad_enabled(gradients), Recorder(ChangedInPlace(change)) as recorder:
+        recorder.model(torch.tensor([-1.0, 1.0]))
+    assert recorder.values["first"].tolist() == [-2, 2]
+    last = next(c for c in recorder.calls if c.path == "last")
+    assert last.inputs["x"] != "first"  # another value by now, so another name
+    assert recorder.values[last.inputs["x"]].tolist() == read
+    assert recorder.values["last"].tolist() == [3 * value for value in read]
+
+
+def test_gradient_of_a_value_changed_in_place_is_that_of_the_value_recorded():
+    """y = 3·relu(2x): ∂Σy/∂(2x) is 0 where relu cut, 3 elsewhere."""
+    with Recorder(ChangedInPlace(nn.ReLU(inplace=True))) as recorder:
+        recorder.model(torch.tensor([-1.0, 1.0])).sum().backward()
+    assert recorder.gradients["first"].tolist() == [0, 3]
+    assert recorder.gradients["change"].tolist() == [3, 3]
+
+
+def test_changes_of_the_input_after_the_call_do_not_reach_it():
+    x = torch.ones(2)
+    with Recorder(Scale(2.0)) as recorder:
+        recorder.name_input(x, "x")
+        recorder.model(x)
+        x.zero_()
+    assert recorder.values["x"].tolist() == [1, 1]
+
+
+# Calls and their names -------------------------------------------------------------------------------
+
+class CalledTwice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = Scale(3.0)
+
+    def forward(self, x):
+        return self.scale(self.scale(x))
+
+
+def test_a_module_called_twice():
+    """y = 3·(3·x): ∂y/∂y = 1, ∂y/∂(3x) = 3, ∂y/∂w = x·w + w·x = 12."""
+    with Recorder(CalledTwice()) as recorder:
+        recorder.model(torch.tensor(2.0)).backward()
+    assert [c.path for c in recorder.calls] == ["", "scale", "scale#2"]
+    assert [c.inputs.get("x") for c in recorder.calls] == [":x", ":x", "scale"]
+    assert (recorder.values["scale"], recorder.values["scale#2"]) == (6, 18)
+    assert (recorder.gradients["scale"], recorder.gradients["scale#2"]) == (3, 1)
+    assert recorder.use_gradients == {("scale#2", "x"): 3}  # the input of the first call needs no gradient
+    assert recorder.model.scale.factor.grad == 12
+
+
+Pair = namedtuple("Pair", "left right")
+
+
+@pytest.mark.parametrize(("result", "names"), [
+    (lambda x: {"logits": x + 1, "more": {"deep": x + 2}}, {"logits": 1, "more.deep": 2}),
+    (lambda x: OrderedDict(b=x + 1, a=None), {"b": 1}),
+    (lambda x: (x + 1, x + 2), {"0": 1, "1": 2}),
+    (lambda x: [x + 1, "text", 7], {"0": 1}),
+    (lambda x: Pair(x + 1, (x + 2, x + 3)), {"0": 1, "1.0": 2, "1.1": 3}),
+    (lambda x: None, {}), (lambda x: 3.5, {}), (lambda x: "text", {}),
+])
+def test_outputs_of_any_form(result, names):
+    model = Chain(step=Call(result))
+    plain = model(torch.ones(1))
+    with Recorder(model) as recorder:
+        returned = model(torch.ones(1))
+    assert returned == plain
+    assert type(returned) is type(plain)
+    call = next(c for c in recorder.calls if c.path == "step")
+    assert call.outputs == {name: f"step.{name}" for name in names}
+    assert {n: recorder.values[f"step.{n}"].item() - 1 for n in names} == names
+
+
+def test_gradients_of_nested_outputs():
+    class Last(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = Call(lambda x: {"a": x * 2, "b": (x * 3, x * 5)})
+            self.join = Call(lambda parts: parts["a"] * 10 + parts["b"][1] * 100)
+
+        def forward(self, x):
+            return self.join(self.parts(x))
+
+    x = torch.tensor(1.0, requires_grad=True)
+    with Recorder(Last()) as recorder:
+        recorder.model(x).backward()
+    assert recorder.gradients == {"parts.a": 10, "parts.b.1": 100, "join": 1}
+    assert recorder.use_gradients == {("parts", "0"): 2 * 10 + 5 * 100}
+    assert x.grad == 520
+    join = recorder.calls[-1]
+    assert join.inputs == {"0.a": "parts.a", "0.b.0": "parts.b.0", "0.b.1": "parts.b.1"}
+
+
+def test_tuples_as_arguments_keep_their_type_and_get_their_gradients():
+    seen = []
+    model = Chain(scale=Scale(2.0), pair=Call(lambda x: Pair(x, x * 3)),
+                  last=Call(lambda pair: seen.append(pair) or pair.left * pair.right))
+    with Recorder(model) as recorder:
+        model(torch.tensor(1.0)).backward()
+    assert isinstance(seen[0], Pair)
+    # a = 2, b = 6: ∂ab/∂a = 6, ∂ab/∂b = 2.
+    assert (recorder.use_gradients["last", "0.0"], recorder.use_gradients["last", "0.1"]) == (6, 2)
+
+
+def test_keyword_arguments_and_arguments_by_position_have_the_same_names():
+    class Weighted(nn.Module):
+        def forward(self, value, *, weight, note="none"):
+            return value * weight
+
+    value, weight = torch.tensor(3.0, requires_grad=True), torch.tensor(4.0)
+    with Recorder(Weighted()) as recorder:
+        recorder.name_input(value, "v")
+        recorder.model(value, weight=weight, note="kept")
+        recorder.model(weight=weight, value=value).backward()
+    assert [c.inputs for c in recorder.calls] == [{"value": "v", "weight": ":weight"}] * 2
+    assert recorder.use_gradients == {("#2", "value"): 4}
+
+
+def test_a_container_hands_on_what_a_step_made_and_records_what_it_makes_itself():
+    class Doubling(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.step = Scale(3.0)
+
+        def forward(self, x):
+            return self.step(x) * 2
+
+    model = Chain(plain=Chain(step=Scale(2.0)), own=Doubling())
+    with Recorder(model) as recorder:
+        model(torch.tensor(1.0)).backward()
+    outputs = {c.path: c.outputs for c in recorder.calls}
+    assert outputs["plain"] == outputs["plain.step"] == {"out": "plain.step"}
+    assert outputs[""] == outputs["own"] == {"out": "own"}
+    assert recorder.values["own"] == 12
+    assert recorder.gradients == {"plain.step": 6, "own.step": 2, "own": 1}
+
+
+def test_ids_of_freed_tensors_are_not_taken_for_others():
+    """Tensors that nobody keeps get the ids of earlier ones; each input is still the value it was."""
+    model = Chain(**{f"step{i}": Call(lambda x: x + 1) for i in range(50)})
+    with torch.no_grad(), Recorder(model) as recorder:
+        model(torch.zeros(1))
+    steps = [c for c in recorder.calls if c.is_step]
+    assert [recorder.values[c.inputs["0"]].item() for c in steps] == list(range(50))
+    assert [c.inputs["0"] for c in steps[1:]] == [f"step{i}" for i in range(49)]
+
+
+# The same tensor returned ----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("same", [nn.Identity(), nn.Dropout(0.5).eval(), Call(lambda x: x)],
+                         ids=["identity", "dropout off", "function"])
+def test_a_module_that_returns_its_input(same):
+    """h = 2x, y = h + same(h): each of the two uses of h brings 1, h gets 2."""
+    model = Chain(scale=Scale(2.0), residual=Residual(same))
+    with Recorder(model) as recorder:
+        model(torch.tensor([1.0, 4.0])).sum().backward()
+    assert recorder.values["scale"].tolist() == recorder.values["residual.inner"].tolist() == [2, 8]
+    add = next(c for c in recorder.calls if c.path == "residual.add")
+    assert add.inputs == {"0": "scale", "1": "residual.inner"}
+    assert recorder.gradients["scale"].tolist() == [2, 2]
+    assert recorder.gradients["residual.inner"].tolist() == [1, 1]
+    assert recorder.use_gradients["residual.inner", next(iter(recorder.calls[3].inputs))].tolist() == [1, 1]
+
+
+def test_a_module_that_returns_its_input_without_gradients():
+    """Then both names are names of one tensor: whichever is given, its recorded values are right."""
+    model = Chain(scale=Scale(2.0), residual=Residual(nn.Identity()))
+    with torch.no_grad(), Recorder(model) as recorder:
+        model(torch.tensor([1.0, 4.0]))
+    add = next(c for c in recorder.calls if c.path == "residual.add")
+    assert [recorder.values[name].tolist() for name in add.inputs.values()] == [[2, 8], [2, 8]]
+    assert recorder.values["residual.inner"].tolist() == [2, 8]
+
+
+# Gradients of uses -----------------------------------------------------------------------------------
+
+def test_gradients_of_two_uses_add_up():
+    model = seeded(lambda: Chain(first=nn.Linear(4, 4), residual=Residual(nn.Tanh())))
+    x = inputs(3, 4)
+    with Recorder(model) as recorder:
+        model(x).square().sum().backward()
+    h = model.first(x).detach().requires_grad_()
+    through_tanh, direct = h.detach().clone().requires_grad_(), h.detach().clone().requires_grad_()
+    parts = torch.autograd.grad((direct + through_tanh.tanh()).square().sum(), [direct, through_tanh])
+    total, = torch.autograd.grad((h + h.tanh()).square().sum(), h)
+    uses = recorder.use_gradients["residual.add", "0"], recorder.use_gradients["residual.inner", "input"]
+    for use, part in zip(uses, parts, strict=True):
+        torch.testing.assert_close(use, part)
+    assert torch.equal(uses[0] + uses[1], recorder.gradients["first"])
+    torch.testing.assert_close(recorder.gradients["first"], total)
+
+
+def test_a_tied_weight_gets_a_gradient_from_each_use():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Embedding(5, 3)
+            self.head = Call(lambda x, table: x @ table.T)
+
+        def forward(self, ids):
+            return self.head(self.table(ids), self.table.weight)
+
+    model = seeded(Tied)
+    with Recorder(model) as recorder:
+        model(torch.tensor([1, 1, 4])).square().sum().backward()
+    head = next(c for c in recorder.calls if c.path == "head")
+    assert head.inputs == {"0": "table", "1": "table.weight"}
+    lookup = torch.zeros(5, 3).index_add_(0, torch.tensor([1, 1, 4]), recorder.gradients["table"])
+    torch.testing.assert_close(lookup + recorder.use_gradients["head", "1"], model.table.weight.grad)
+
+
+def test_a_frozen_parameter_gets_no_gradient_and_the_rest_does():
+    model = seeded(ThreeUses)
+    model.first.weight.requires_grad_(False)
+    with Recorder(model) as recorder:
+        three_uses_loss(model).backward()
+    taken = snapshot(model)
+    assert "first.weight" in taken.parameters
+    assert taken.gradients.keys() == taken.parameters.keys() - {"first.weight"}
+    assert recorder.gradients["first"].abs().max() > 0
+
+
+def test_two_backward_passes_add_up_as_in_torch():
+    model = Chain(scale=Scale(2.0), more=Scale(5.0))
+    with Recorder(model) as recorder:
+        out = model(torch.tensor(1.0))
+        out.backward(retain_graph=True)
+        out.backward()
+    assert recorder.gradients == {"scale": 10, "more": 2}
+    assert recorder.use_gradients == {("more", "x"): 10}
+
+
+# Modes -----------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_without_gradients_the_values_are_recorded_alone(mode):
+    model = seeded(lambda: GPT(SMALL)).eval()
+    with mode(), Recorder(model) as recorder:
+        _, loss = model(X, Y)
+    assert torch.equal(recorder.values["loss"], loss)
+    assert len(recorder.values) > 40
+    assert recorder.gradients == recorder.use_gradients == {}
+    embedding = next(c for c in recorder.calls if c.path == "token_embedding")
+    assert torch.equal(recorder.values["token_embedding"], model.token_embedding.weight[X])
+    assert embedding.outputs == {"out": "token_embedding"}
+
+
+class Checkpointed(nn.Module):
+    def __init__(self, on: bool):
+        super().__init__()
+        self.on = on
+        self.inner = Chain(linear=nn.Linear(4, 4), tanh=nn.Tanh(), dropout=nn.Dropout(0.5))
+        self.last = nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = checkpoint(self.inner, x, use_reentrant=False) if self.on else self.inner(x)
+        return self.last(h)
+
+
+def test_activation_checkpointing_records_each_call_once():
+    """Backward runs the checkpointed part again: that repeats what is recorded, and is no second call."""
+    recorders = []
+    for on in (False, True):
+        model = seeded(lambda on=on: Checkpointed(on))
+        with Recorder(model) as recorder:
+            model(inputs(3, 4, requires_grad=True)).square().sum().backward()
+            model(inputs(3, 4, requires_grad=True))  # after the repetition, which torch breaks off midway
+        recorders.append(recorder)
+    plain, repeated = recorders
+    assert [(c.path, c.parents) for c in repeated.calls] == [(c.path, c.parents) for c in plain.calls]
+    assert repeated.values.keys() == plain.values.keys()
+    for store in ("values", "gradients", "use_gradients"):
+        expected = getattr(plain, store)
+        assert all(torch.equal(getattr(repeated, store)[key], expected[key]) for key in expected), store
+    assert plain.gradients.keys() == {"inner.linear", "inner.tanh", "inner.dropout", "last"}
+
+
+def test_a_compiled_model_is_refused():
+    model = Chain(a=nn.Linear(2, 2))
+    with pytest.raises(UserError, match="compiled model"):
+        Recorder(torch.compile(model))
+    with pytest.raises(UserError, match="compiled model"):
+        Recorder(Chain(part=torch.compile(nn.Linear(2, 2))))
+    model.compile()
+    with pytest.raises(UserError, match="compiled model"):
+        Recorder(model)
+
+
+def test_buffers_change_exactly_as_without_recording():
+    buffers = []
+    for recorded in (False, True):
+        model = Chain(norm=nn.BatchNorm1d(3), last=nn.Linear(3, 3)).train()
+        with Recorder(model) if recorded else torch.enable_grad() as recorder:
+            model(inputs(8, 3) + 4)
+        buffers.append(dict(model.named_buffers()))
+        if recorded:
+            assert recorder.values["norm"].mean(dim=0).abs().max() < 1e-6  # normalised by the batch itself
+    plain, watched = buffers
+    assert plain["norm.num_batches_tracked"] == 1
+    assert (plain["norm.running_mean"] > 0.3).all()
+    assert all(torch.equal(plain[n], watched[n]) for n in plain)
+
+
+def test_a_buffer_as_an_argument_is_recorded_as_it_was_when_read():
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.zeros(()))
+            self.read = Call(lambda count: count * 1)
+
+        def forward(self):
+            self.count += 1
+            return self.read(self.count)
+
+    with Recorder(Counting()) as recorder:
+        recorder.model()
+        recorder.model()
+    reads = [c for c in recorder.calls if c.is_step]
+    assert [recorder.values[c.inputs["0"]].item() for c in reads] == [1, 2]
+
+
+def test_bfloat16_values_become_numpy():
+    model = Chain(scale=Scale(0.5)).bfloat16()
+    with Recorder(model) as recorder:
+        model(torch.tensor([1.0, 3.0], dtype=torch.bfloat16)).sum().backward()
+    values = to_numpy(recorder.values["scale"])
+    assert recorder.values["scale"].dtype == torch.bfloat16
+    assert values.dtype == np.float32
+    assert values.tolist() == [0.5, 1.5]
+    assert to_numpy(recorder.gradients["scale"]).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(("tensor", "dtype", "values"), [
+    (torch.tensor([True, False]), np.int64, [1, 0]), (torch.tensor([1, 2], dtype=torch.int32), np.int64, [1, 2]),
+    (torch.tensor([0.5], dtype=torch.float64), np.float32, [0.5]), (torch.tensor(7), np.int64, 7)])
+def test_every_dtype_becomes_float32_or_int64(tensor, dtype, values):
+    assert to_numpy(tensor).dtype == dtype
+    assert to_numpy(tensor).tolist() == values
+
+
+# Snapshots -------------------------------------------------------------------------------------------
+
+def test_a_snapshot_before_the_first_step_has_no_state_and_later_ones_do():
+    model = seeded(ThreeUses)
+    optimizer = make_optimizer(model, TrainingSettings())
+    empty = snapshot(model, optimizer)
+    assert empty.gradients == {}
+    assert empty.state == {name: {} for name, _ in model.named_parameters()}
+    three_uses_loss(model).backward()
+    optimizer.step()
+    full = snapshot(model, optimizer)
+    for name, parameter in model.named_parameters():
+        assert not torch.equal(empty.parameters[name], full.parameters[name])
+        assert torch.equal(full.gradients[name], parameter.grad)
+        torch.testing.assert_close(full.state[name]["exp_avg"], parameter.grad * 0.1)
+        assert full.state[name]["step"] == 1
+
+
+def test_a_snapshot_is_a_copy():
+    model = Scale(2.0)
+    taken = snapshot(model)
+    with torch.no_grad():
+        model.factor.fill_(9)
+    assert taken.parameters["factor"] == 2
+
+
+def test_map_tensors_replaces_in_tuples_and_only_visits_lists_and_dicts():
+    value = {"list": [torch.tensor(1)], "pair": Pair(torch.tensor(2), 3)}
+    seen = {}
+
+    def double(tensor, path):
+        seen[path] = tensor.item()
+        return tensor * 2
+
+    assert map_tensors(value, double) is value
+    assert value["pair"].left == 2
+    assert seen == {("list", "0"): 1, ("pair", "0"): 2}
+    assert map_tensors((torch.tensor(4), [5]), double) == (8, [5])
+    assert map_tensors(Pair(torch.tensor(4), None), double) == Pair(8, None)
