@@ -305,7 +305,7 @@ def _same_content(a: Tensor, b: Tensor) -> bool:
 
 def _told(module: nn.Module, name: str) -> dict:
     """What the module says of itself under `name`; a miss through `nn.Module.__getattr__` would be slow."""
-    return module.__dict__.get(name) or type(module).__dict__.get(name) or {}
+    return module.__dict__.get(name) or getattr(type(module), name, None) or {}
 
 
 def _argument_names(module: nn.Module) -> tuple[str, ...]:

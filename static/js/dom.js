@@ -2,7 +2,16 @@
 
 /** h("td", {class: "sel", onclick: f}, "text", child, …) */
 export function h(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
+  return dress(document.createElement(tag), attributes, children);
+}
+
+/** The same for drawings. */
+export function svg(tag, attributes = {}, ...children) {
+  return dress(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
+/** Give an element attributes and further children. */
+export function dress(element, attributes, children = []) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (value === true) element.setAttribute(name, "");
@@ -10,6 +19,33 @@ export function h(tag, attributes = {}, ...children) {
   }
   element.append(...children.flat().filter((child) => child !== null && child !== undefined));
   return element;
+}
+
+/** Buttons under a name, of which one is pressed. */
+export function choices(name, labels, chosen, choose) {
+  const buttons = labels.map((label, i) => h("button", { type: "button", class: "chip", "aria-pressed": String(i === chosen),
+    onclick: () => {
+      buttons.forEach((button, j) => button.setAttribute("aria-pressed", String(i === j)));
+      choose(i);
+    } }, label));
+  return h("div", { class: "pick", role: "group", "aria-label": name }, h("span", {}, name), buttons);
+}
+
+/** Call `draw` with the width of `box` now and whenever it changes. */
+export function onWidth(box, draw) {
+  let width = 0;
+  new ResizeObserver(() => {
+    if (box.clientWidth && box.clientWidth !== width) draw(width = box.clientWidth);
+  }).observe(box);
+}
+
+/** Keys that `press` takes are not the page's. */
+export function onKeys(element, press) {
+  element.addEventListener("keydown", (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey || !press(event.key)) return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
 }
 
 /** Text with {names} filled in. */

@@ -43,7 +43,7 @@ function indexOperands(store, array) {
   });
 }
 
-function describeIndex(array, index, { store, words }) {
+export function describeIndex(array, index, { store, words }) {
   return store.array(array).axes.map((axis, i) => {
     const label = store.labels(array, i)?.[index[i]];
     return `${words[`axis.${axis}`]} ${ordinal(axis, index[i])}${label === undefined ? "" : ` (${label})`}`;

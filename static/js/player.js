@@ -1,6 +1,6 @@
 // The player: shows one step at a time, its tables, and the opened number. One engine for every route.
 
-import { drawSeries } from "charts";
+import { drawSeries, SHARED } from "charts";
 import { fill, h, oncePerFrame } from "dom";
 import { showNumber } from "number";
 import { parse, write } from "state";
@@ -61,8 +61,8 @@ export class Player {
     const known = state.step === null || this.ids.includes(state.step);
     const current = known && state.step !== null ? this.ids.indexOf(state.step) : 0;
     const number = state.of && this.numberAt(state);
-    const shared = state.at[this.store.outline.letters.update];
-    if (!state.of && shared !== undefined) this.chosen.set("update", shared);
+    const shared = state.at[this.store.outline.letters[SHARED]];
+    if (!state.of && shared !== undefined) this.chosen.set(SHARED, shared);
     this.digits = state.digits;
     this.setNotice(!known || (state.of && !number) ? this.words.unknown_link : "");
     this.showStep(current, number);
@@ -159,7 +159,7 @@ export class Player {
     this.series?.stop();
     this.series = null;
     this.series = drawSeries(section, names, { ...this.tableContext(),
-      opened: (array) => (this.currentState?.of === array ? this.currentState.index : null), settled: (axis) => this.settled(axis) });
+      opened: (array) => (this.currentState?.of === array ? this.currentState.index : null), settled: (axis, i) => this.settled(axis, i) });
   }
 
   newTable(name, show) {
@@ -211,9 +211,8 @@ export class Player {
   }
 
   /** The shared choice came to rest: the address names it, and an opened number goes along. */
-  settled(axis) {
+  settled(axis, i) {
     const { of, index } = this.currentState ?? {};
-    const i = this.chosen.get(axis);
     const place = of ? this.store.array(of).axes.indexOf(axis) : 0;
     if (place < 0 || (of && index[place] === i)) return;
     const letters = of ? this.store.letters(of) : [this.store.outline.letters[axis]];

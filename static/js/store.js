@@ -155,6 +155,12 @@ export class Store {
     return Array.isArray(labels) ? labels : this.labelLists.get(list) ?? null;
   }
 
+  /** The name of a place on an axis. */
+  label(name, axis, i) {
+    const labels = this.labels(name, axis);
+    return labels ? `${i} ${labels[i]}` : String(ordinal(this.array(name).axes[axis], i));
+  }
+
   /**
    * Where a number goes: for every step that reads its array, the element pattern that depends on it,
    * with null for every index value. Found by solving the step's equations for their output.

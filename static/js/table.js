@@ -2,7 +2,6 @@
 
 import { fill, h, oncePerFrame } from "dom";
 import { format } from "format";
-import { ordinal } from "store";
 
 const ROW_HEIGHT = 28;
 const WINDOW_ROWS = 24;
@@ -61,6 +60,7 @@ export class ArrayTable {
     if (this.long) this.viewport.addEventListener("scroll", oncePerFrame(() => this.drawRows()));
     this.first = -1;
     this.drawRows();
+    if (this.isShared(this.down)) this.follow();
   }
 
   largest() {
@@ -76,9 +76,7 @@ export class ArrayTable {
   }
 
   label(axis, i) {
-    const labels = this.context.store.labels(this.name, axis);
-    if (labels) return `${i} ${labels[i]}`;
-    return String(ordinal(this.array.axes[axis], i));
+    return this.context.store.label(this.name, axis, i);
   }
 
   isShared(axis) {

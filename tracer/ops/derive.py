@@ -51,7 +51,7 @@ def _gradient(forward: Equation, terms: list, name: str) -> Equation:
     bound = [*forward.index, *summed]
     if any(bound.count(letter) > 1 for letter in bound):
         raise ValueError(f"cannot derive the gradient of {name}: a letter stands for two axes")
-    known = [*forward.index, *own[2], *[letter for f in factors for letter in walk(f)]]
+    known = [*forward.index, *[node for factor in factors for node in walk(factor)]]
     if any(letter not in known for letter in summed):
         raise ValueError(f"cannot derive the gradient of {name}: a sum runs along no axis of what is left")
     if not all(map(_constant, divisors)):
