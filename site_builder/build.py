@@ -8,6 +8,7 @@ import jinja2
 
 from site_builder.data import route_data
 from site_builder.modules import import_map, nonce
+from site_builder.network_map import network_map
 from site_builder.pages import chapters, told
 from site_builder.prose import LANGUAGES
 from site_builder.strings import Strings
@@ -65,6 +66,10 @@ def _write_language(folder: Path, language: str, recordings: dict[str, Trace], t
     common = {"language": language, "languages": LANGUAGES, "words": strings, "root": "../",
               "modules": modules, "nonce": nonce(modules), "traces": recordings,
               "chapters": {route: chapters(trace, language, strings) for route, trace in recordings.items()}}
+    titles = {route: {page.id: page.title for chapter in told for page in chapter.pages}
+              for route, told in common["chapters"].items()}
+    common["maps"] = {route: network_map(trace, titles[route], strings) for route, trace in recordings.items()}
+    common["wide_map"] = network_map(recordings["training"], titles["training"], strings, columns=True)
     prose = told(recordings["training"], language, strings, ["home", "home:training", "home:states"])
     prose |= told(recordings["generation"], language, strings, ["home:generation"])
     _write(folder / language / "index.html", templates.get_template("home.html").render(page="index", prose=prose, **common))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import orjson
 
+from site_builder.source import torch_sources
 from site_builder.symbols import symbol_text
 from tracer.ops import KINDS
 from tracer.ops.language import walk
@@ -118,6 +119,8 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict:
                      for c in trace.chapters],
         "letters": AXES,
         "summary": trace.summary,
+        "torch": {kind: torch_sources()[kind] for kind in sorted({step.kind for step in trace.steps.values()})
+                  if kind in torch_sources()},
         "symbols": {kind: _kind_symbols(kind) for kind in sorted({step.kind for step in trace.steps.values()})},
     }
 

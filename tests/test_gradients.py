@@ -22,7 +22,7 @@ from tracer.ops import KINDS, Computation, evaluate, expand_ellipsis
 from tracer.ops.derive import derive_gradients
 from tracer.ops.language import ELLIPSIS, parse, walk
 
-properties = settings(max_examples=150, deadline=None, database=None)
+properties = settings(max_examples=100, deadline=None, database=None)
 random = np.random.default_rng(20261012)
 
 
@@ -455,6 +455,6 @@ def test_complete_bytes_of_anything(raw, cuts):
     check_against_decoder(raw, cuts)
 
 
-def test_complete_bytes_of_every_pair_of_edges():
-    for pair in itertools.product(EDGES, repeat=2):
+def test_complete_bytes_after_every_lead():
+    for pair in itertools.product([byte for byte in EDGES if byte >= 0xC0], EDGES):
         check_against_decoder(bytes(pair), [])

@@ -267,6 +267,27 @@ def test_hooks_of_others_survive_and_fire():
     assert torch.equal(recorder.gradients["b"], recorder.gradients[""])
 
 
+@pytest.mark.parametrize("asked", [True, False])
+def test_only_a_user_who_asked_for_a_gradient_finds_one_on_the_tensor(asked):
+    """y = 5·(2·3·x): ∂y/∂(3x) = 10."""
+    kept = []
+
+    def keep(h):
+        kept.append(h)
+        if asked:
+            h.retain_grad()
+        return h * 2
+
+    inner = Chain(first=Scale(3.0), keep=Call(lambda x: x + 0), last=Scale(5.0))
+    inner.keep.forward = keep
+    with Recorder(Chain(inner=inner)) as recorder:
+        recorder.model(torch.tensor(1.0)).backward()
+    assert recorder.use_gradients["inner.keep", "h"] == recorder.gradients["inner.first"] == 10
+    assert kept[0].retains_grad if asked else True
+    assert (kept[0].grad is not None) == asked
+    assert not asked or kept[0].grad == 10
+
+
 def test_a_users_hook_that_replaces_the_output_is_what_is_recorded():
     model = Chain(a=nn.Identity(), b=Call(lambda x: x + 1))
     model.a.register_forward_hook(lambda m, args, result: result * 10)

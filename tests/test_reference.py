@@ -172,7 +172,7 @@ def well_determined(trace: Trace, name: str) -> np.ndarray | bool:
         return True
     gradient = trace.values("grad." + name.removeprefix("adamw.").removesuffix(".used").removesuffix(".after"))
     gradient = gradient[trace.values("used_ids")] if name.endswith(".used") else gradient
-    return np.abs(gradient) > 1e-3 * np.abs(gradient).max()
+    return (np.abs(gradient) > 1e-3 * np.abs(gradient).max()) | (gradient == 0)
 
 
 def test_the_first_update_made_again_is_the_committed_one(fresh, training_trace):
@@ -192,10 +192,12 @@ def test_the_first_update_made_again_is_the_committed_one(fresh, training_trace)
         if ours.dtype.kind == "i":
             assert np.array_equal(ours, theirs), name
             continue
-        compared = well_determined(training_trace, name) & np.isfinite(theirs)
-        assert np.array_equal(ours[~np.isfinite(theirs)], theirs[~np.isfinite(theirs)]), name
-        limit = tolerance * np.abs(theirs[np.isfinite(theirs)]).max(initial=0)
-        assert np.abs(ours - theirs, where=compared, out=np.zeros_like(ours)).max(initial=0) <= limit, name
+        finite = np.isfinite(theirs)
+        assert np.array_equal(ours[~finite], theirs[~finite]), name  # −∞ in masked scores
+        compared = well_determined(training_trace, name) & finite
+        assert compared.mean() > 0.5, name
+        error = np.abs(ours[compared] - theirs[compared]).max(initial=0)
+        assert error <= tolerance * np.abs(theirs[finite]).max(initial=0), name
 
 
 def test_the_recordings_made_again_have_the_committed_steps(fresh, training_trace, generation_trace):

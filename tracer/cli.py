@@ -1,5 +1,6 @@
 """The command line.  Each command imports what it needs, so that `verify` runs without torch."""
 
+import importlib
 import os
 import sys
 from collections.abc import Callable
@@ -25,7 +26,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # a terminal or pipe that cannot show 你 gets its code
     try:
-        commands(standalone_mode=False)
+        commands(prog_name="python -m tracer", standalone_mode=False)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.Abort:
@@ -55,13 +56,14 @@ def commands() -> None:
     """Record one update and one generation of a tiny GPT, every number of it."""
 
 
-def _needs_torch() -> None:
+def _needs(*packages: str) -> None:
+    """Raises `UserError` that says what to install when one of them is missing."""
     from tracer.kernels import pin_kernels
 
     pin_kernels()
     try:
-        import tiktoken  # noqa: F401
-        import torch  # noqa: F401
+        for package in packages:
+            importlib.import_module(package)
     except ImportError as error:
         raise UserError(f"{error.name} is not installed, recording needs it: run `make traces`, "
                         "or `pip install '.[record]'`") from None
@@ -113,7 +115,7 @@ GENERATION = _options(
 @OUTPUT
 def train(output: Path, **options) -> None:
     """Train from scratch; write training.json and checkpoint.pt."""
-    _needs_torch()
+    _needs("torch", "tiktoken")
     _check_output(output)
     _train(output, _training_job(options))
 
@@ -124,7 +126,7 @@ def train(output: Path, **options) -> None:
 @OUTPUT
 def generate(output: Path, checkpoint: Path | None, **options) -> None:
     """Continue a prompt with a checkpoint; write generation.json."""
-    _needs_torch()
+    _needs("torch", "tiktoken")
     _check_output(output)
     from tracer.checkpoint import load_checkpoint
 
@@ -137,7 +139,7 @@ def generate(output: Path, checkpoint: Path | None, **options) -> None:
 @OUTPUT
 def record(output: Path, **options) -> None:
     """Train, then generate: both recordings of the site."""
-    _needs_torch()
+    _needs("torch", "tiktoken")
     _check_output(output)
     from tracer.record_generation import check_job
     from tracer.tokenizer import gpt2
@@ -230,7 +232,7 @@ def _progress(what: str, total: int):
 @click.argument("texts", nargs=-1, required=True)
 def evaluate(checkpoint: Path, texts: tuple[str, ...]) -> None:
     """Mean cross-entropy (nats a token, end token included) of each text, without training on it."""
-    _needs_torch()
+    _needs("torch", "tiktoken")
     from tracer.checkpoint import load_checkpoint
     from tracer.record_training import evaluation_loss
     from tracer.tokenizer import gpt2
@@ -244,7 +246,7 @@ def evaluate(checkpoint: Path, texts: tuple[str, ...]) -> None:
 @click.argument("text")
 def tokens(text: str) -> None:
     """Show how TEXT becomes ids: its bytes, every merge, the ids."""
-    _needs_torch()
+    _needs("tiktoken")
     from tracer.tokenizer import gpt2
 
     tokenizer = gpt2()

@@ -240,7 +240,8 @@ def _add_call(builder: TraceBuilder, run: Pass, call: Call, view: View) -> None:
 
 def add_backward(builder: TraceBuilder, run: Pass, gradients: dict[str, Tensor]) -> None:
     """Every gradient, from the loss back: of activations, and (`gradients`) of parameters."""
-    steps = [call for call in run.recorder.calls if call.is_step and call.made]
+    # What a call handed on as it got it has the same gradient, under the same name.
+    steps = [call for call in run.recorder.calls if call.is_step and call.made and call.made[0] not in run.inputs]
     backward = _Backward(builder, run, gradients, steps)
     for call in reversed(steps):
         if any(backward.has_gradient(name) for name in call.outputs.values()):

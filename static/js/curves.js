@@ -50,9 +50,9 @@ export class Curves {
     const { width, thin, marks, guide, lines } = Object.assign(this, options);
     if (!width) return;
     const height = thin ? 84 : Math.round(Math.max(200, Math.min(300, width * 0.4)));
-    const beside = marks.length && width >= ROOMY ? 170 : 16;
-    Object.assign(this, { left: 52, right: width - beside, top: thin ? 10 : 20, bottom: height - 22 });
-    const span = Math.max(1, this.slices.count - (marks.length ? 0 : 1)); // marks stand where the next update would
+    const beside = !thin && width >= ROOMY; // the same for all arrays of a step: their updates stand one above another
+    Object.assign(this, { left: 52, right: width - (beside ? 170 : 16), top: thin ? 10 : 20, bottom: height - 22 });
+    const span = Math.max(1, this.slices.count - (thin ? 1 : 0)); // marks stand where the next update would
     this.x = (update) => this.left + (update / span) * (this.right - this.left);
     const ticks = this.scale([...marks, ...(guide ? [guide] : [])]);
     this.points = lines.map(({ look }) => svg("path", drawn("point", look, { d: POINTS[Math.max(0, look) % POINTS.length] })));
@@ -63,7 +63,7 @@ export class Curves {
         svg("text", { class: "tick y", x: this.left - 8, y: this.y(tick) + 4, "text-anchor": "end" }, String(tick).replaceAll("-", "−"))]),
       ...this.counts().map((n) => svg("text", { class: "tick x", x: this.x(n - 1), y: height - 5, "text-anchor": "middle" }, n)),
       ...lines.map(({ values, look }) => svg("path", drawn("line", look, { d: this.path(values) }))),
-      this.rule, ...this.extras(beside > 16), ...this.points);
+      this.rule, ...this.extras(beside), ...this.points);
     this.follow();
   }
 

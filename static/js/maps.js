@@ -144,7 +144,7 @@ export class Maps {
     const { slices, words, looked } = this;
     const value = slices.value(this.series.at, looked);
     const change = value - this.first[looked];
-    this.caption.replaceChildren(`${this.strip.lines[0].name}: `, h("strong", {}, slices.text(value)),
+    this.caption.replaceChildren(this.strip.lines[0].name, h("br"), h("strong", {}, slices.text(value)),
       ` · ${words["series.change"]}: ${change > 0 ? "+" : ""}${format(change, 4, "float64")}`);
     const told = this.strip.svg.getAttribute("aria-label");
     for (const picture of this.svgs ?? []) picture.setAttribute("aria-label", told);

@@ -4,12 +4,13 @@ import { fill, h } from "dom";
 import { exact, format, ulpAt, ulpsApart } from "format";
 import { walk } from "evaluate";
 import { ordinal } from "store";
+import { numpyCode } from "code";
 import { number, Working } from "working";
 
 /**
  * Draw the number `array[index]` into `panel`.
  * context: { store, words, open(array, index), home(array), title(view), link(array, index) }
- * Returns the operands that the number reads, as [{array, index}].
+ * Returns the operands that the number reads, as [{array, index}], all at once and term by term.
  */
 export async function showNumber(panel, array, index, context) {
   const { store, words } = context;
@@ -18,19 +19,29 @@ export async function showNumber(panel, array, index, context) {
   const recorded = store.value(array, index);
   const dtype = store.array(array).dtype;
   const working = step ? new Working(store.computation(array), store, store.outline.symbols[step.kind]).explain(index) : null;
+  const focused = panel.contains(document.activeElement) ? document.activeElement.dataset.axis : null;
   panel.replaceChildren(
     h("div", { class: "panel-head" }, h("h2", { id: "number-title" }, words.number),
       h("button", { type: "button", class: "close", onclick: context.close }, words.close)),
     h("p", { class: "name" }, h("code", {}, array), index.length ? ` [${index.join(", ")}]` : ""),
-    h("p", { class: "soft" }, describeIndex(array, index, context)),
+    choosers(array, index, context),
     h("p", { class: "big" }, format(recorded, "all", dtype)),
     h("p", { class: "soft" }, store.isDerived(array) ? words.computed_here : fill(words.recorded, { dtype })),
     ...(working ? [...workingParts(working, context), verdict(working, recorded, array, context)] : [h("p", {}, words.no_operands)]),
     origin(array, context),
     usesOf(array, index, context),
+    ...codeOf(array, index, context),
     h("p", {}, copyButton(array, index, context)),
   );
-  return working ? working.reads : [];
+  if (focused) panel.querySelector(`[data-axis="${focused}"]`)?.focus();
+  return { reads: working?.reads ?? [], frames: working ? framesOf(working) : [] };
+}
+
+/** What happens one after the other: the terms of a sum, else everything that is read at once. */
+function framesOf(working) {
+  const terms = working.lines.flatMap((line) => line.terms?.list ?? []);
+  const frames = terms.map((term) => ({ reads: term.names.filter((token) => token.array), term }));
+  return frames.length ? frames : [{ reads: working.reads }];
 }
 
 /** Arrays that steps use as indices: needed to say where a number goes. */
@@ -43,6 +54,22 @@ function indexOperands(store, array) {
   });
 }
 
+export /** One chooser an axis: position, head, dimension. The choice holds from step to step. */
+function choosers(array, index, context) {
+  const { store, words } = context;
+  const { axes, shape } = store.array(array);
+  return h("div", { class: "choosers" }, axes.map((axis, place) => {
+    const choose = (event) => context.open(array, index.with(place, Math.max(0, Math.min(shape[place] - 1, Number(event.target.value) - ordinal(axis, 0)))));
+    const control = shape[place] > 200
+      ? h("input", { type: "number", min: 0, max: shape[place] - 1, value: ordinal(axis, index[place]), "data-axis": axis, onchange: choose })
+      : h("select", { "data-axis": axis, onchange: choose }, Array.from({ length: shape[place] }, (_, i) =>
+        h("option", { value: ordinal(axis, i), selected: i === index[place] }, optionText(store, array, axis, place, i))));
+    const label = shape[place] > 200 ? store.labels(array, place)?.[index[place]] : null;
+    return h("label", {}, `${words[`axis.${axis}`]} `, control, label ? ` ${label}` : "");
+  }));
+}
+
+/** "head 1, position 2 (…)": a number's place in words. */
 export function describeIndex(array, index, { store, words }) {
   return store.array(array).axes.map((axis, i) => {
     const label = store.labels(array, i)?.[index[i]];
@@ -50,9 +77,14 @@ export function describeIndex(array, index, { store, words }) {
   }).join(", ");
 }
 
+function optionText(store, array, axis, place, i) {
+  const label = store.labels(array, place)?.[i];
+  return `${ordinal(axis, i)}${label === undefined ? "" : ` ${label}`}`;
+}
+
 function workingParts(working, context) {
   const { words } = context;
-  const parts = [h("h3", {}, words.working)];
+  const parts = [h("h3", {}, words.working), context.motion()];
   for (const line of working.lines) {
     parts.push(h("div", { class: "line" },
       h("div", { class: "names" }, `${line.left} = `, tokens(line.names, context)),
@@ -82,14 +114,16 @@ function termTable(terms, context) {
   const body = h("tbody");
   const add = (count) => {
     for (const term of terms.list.slice(body.children.length, body.children.length + count)) {
-      body.append(h("tr", {},
+      const n = body.children.length;
+      body.append(h("tr", { "data-term": n, class: context.term() === n ? "chosen" : null },
+        h("td", {}, h("button", { type: "button", class: "link", title: words.choose_term, "aria-label": `${words.choose_term}: ${n}`, "aria-pressed": String(context.term() === n), onclick: () => context.chooseTerm(n) }, String(n))),
         h("td", { class: "names" }, tokens(term.names, context), h("br"), h("span", { class: "soft" }, tokens(term.numbers, context))),
         h("td", {}, format(term.value, 6, "float64")), h("td", {}, format(term.running, 6, "float64"))));
     }
   };
   add(16);
-  const table = h("table", { class: "terms" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Σ"),
-    h("th", { scope: "col" }, words.term), h("th", { scope: "col" }, words.running_sum))), body);
+  const table = h("table", { class: "terms" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, words.term), h("th", { scope: "col" }, "Σ"),
+    h("th", { scope: "col" }, "="), h("th", { scope: "col" }, words.running_sum))), body);
   const rest = () => terms.bounds - body.children.length;
   const more = h("p", { class: "soft" });
   const tell = () => {
@@ -136,6 +170,33 @@ function usesOf(array, index, context) {
       count > 1 ? ` ${fill(words.used_numbers, { n: count.toLocaleString() })}` : "");
   });
   return h("details", { class: "uses", open: uses.length <= 6 }, h("summary", {}, `${words.used_in} (${uses.length})`), h("ul", {}, items));
+}
+
+/** The PyTorch that made the array, and a NumPy program that makes this number again. */
+function codeOf(array, index, { store, words }) {
+  const step = store.step(array);
+  if (!step) return [];
+  const torch = store.outline.torch[step.kind];
+  const gradient = step.target.startsWith("d_") ? "loss.backward()\n\n" : "";
+  return [
+    ...(torch ? [listing(words.pytorch_lines, () => gradient + torch, words)] : []),
+    listing(words.numpy_lines, () => numpyCode(store, array, index), words),
+  ];
+}
+
+/** Code that is written when it is asked for, with a button that copies it. */
+function listing(title, write, words) {
+  const details = h("details", { class: "code" }, h("summary", {}, title));
+  details.addEventListener("toggle", () => {
+    if (!details.open || details.querySelector("pre")) return;
+    const text = write();
+    const button = h("button", { type: "button", class: "link", onclick: async () => {
+      await navigator.clipboard?.writeText(text);
+      button.textContent = words.copied;
+    } }, words.copy);
+    details.append(button, h("pre", { tabindex: 0 }, h("code", {}, text)));
+  });
+  return details;
 }
 
 function copyButton(array, index, { words, link }) {

@@ -2,11 +2,17 @@
 
 import { drawSeries, SHARED } from "charts";
 import { fill, h, oncePerFrame } from "dom";
+import { exercise } from "exercise";
+import { Motion } from "motion";
+import { lightMap } from "network-map";
 import { showNumber } from "number";
 import { parse, write } from "state";
 import { Store } from "store";
 import { ArrayTable } from "table";
 
+const PACES = { slow: 2400, normal: 1100, fast: 350, still: 0 }; // ms a term
+const STILL_PACE = 900; // without motion, terms still light up one after the other
+const SAME_CHOICE = { position: ["query_position"], query_position: ["position"] };
 const SMALL = 1200; // operands of more numbers than this are folded until asked for
 
 export class Player {
@@ -23,6 +29,16 @@ export class Player {
     this.panel = document.getElementById("number");
     this.tables = new Map();
     this.digits = 4;
+    this.term = null; // the term of a sum that alone is lit
+    this.pace = "normal";
+    this.frames = [];
+    this.motion = new Motion({
+      cells: (array, index) => (this.tables.get(array) ?? []).map((table) => table.cellOf(index)).filter(Boolean),
+      target: () => this.currentState && (this.tables.get(this.currentState.of) ?? []).map((table) => table.cellOf(this.currentState.index)).find(Boolean),
+      light: (reads) => this.mark(reads),
+      pace: () => PACES[this.pace] || STILL_PACE,
+      moves: () => this.pace !== "still",
+    });
   }
 
   start() {
@@ -85,10 +101,20 @@ export class Player {
   navigate(to, replace = false) {
     const index = Math.max(0, Math.min(this.ids.length - 1, to));
     if (index === this.current) return;
-    const address = write({ step: this.ids[index], digits: this.digits, at: {} }, []);
+    const address = this.currentState ? this.sameNumber(this.ids[index]) : write({ step: this.ids[index], digits: this.digits, at: {} }, []);
     history[replace ? "replaceState" : "pushState"](null, "", address);
     this.go(parse(address));
     if (!replace) this.sections[index].querySelector("h2").focus({ preventScroll: true });
+  }
+
+  /** With a number open, the next step opens its own at the same position, head and dimension. */
+  sameNumber(view) {
+    const { views } = this.store.outline.chapters.find((chapter) => chapter.views.some((v) => v.id === view));
+    const { steps, arrays } = views.find((v) => v.id === view);
+    const of = steps.at(-1) ?? arrays[0];
+    const shape = this.store.shape(of);
+    if (!this.store.size(of)) return write({ step: view, digits: this.digits, at: {} }, []);
+    return this.link(of, this.store.array(of).axes.map((axis, i) => Math.min(this.chosen.get(axis) ?? 0, shape[i] - 1)), view);
   }
 
   showStep(index, number) {
@@ -128,6 +154,7 @@ export class Player {
       a.toggleAttribute("data-here", here);
       if (here) a.parentElement.parentElement.scrollLeft = a.parentElement.offsetLeft - 40;
     });
+    lightMap(id, this.store);
     for (const other of document.querySelectorAll("a[data-language]")) {
       other.href = other.href.split("#")[0] + location.hash;
     }
@@ -150,6 +177,8 @@ export class Player {
       part.querySelector(".numbers").replaceWith(this.newTable(name, true));
       const box = part.querySelector(".operands");
       if (box) box.replaceChildren(...this.operandTables(name));
+      part.querySelector(".exercise")?.remove();
+      if (box) part.append(this.exerciseFor(name));
     }
   }
 
@@ -224,17 +253,19 @@ export class Player {
 
   keepChoice(of, index) {
     if (!of) return;
-    this.store.array(of).axes.forEach((axis, i) => this.chosen.set(axis, index[i]));
+    this.store.array(of).axes.forEach((axis, i) => {
+      for (const name of [axis, ...(SAME_CHOICE[axis] ?? [])]) this.chosen.set(name, index[i]);
+    });
   }
 
   title(view) {
     return this.sections[this.ids.indexOf(view)]?.querySelector("h2").textContent ?? view;
   }
 
-  link(array, index) {
+  link(array, index, view = this.home.get(array)) {
     const letters = this.store.letters(array);
     const at = Object.fromEntries(letters.map((letter, i) => [letter, index[i]]));
-    return write({ step: this.home.get(array) ?? this.ids[this.current], of: array, at, digits: this.digits }, letters);
+    return write({ step: view ?? this.ids[this.current], of: array, at, digits: this.digits }, letters);
   }
 
   /** Open a number: on this step when its array is shown here, else (`travel`) in the step that made it. */
@@ -250,16 +281,21 @@ export class Player {
   async showNumber(array, index) {
     this.currentState = { of: array, index };
     this.reads = [];
+    this.frames = [];
+    this.motion.stop();
     this.keepChoice(array, index);
     this.panel.hidden = false;
     document.documentElement.classList.add("number-open");
     const mine = this.currentState;
     const context = { store: this.store, words: this.words, home: (name) => this.home.get(name), title: (view) => this.title(view),
-      link: (name, at) => this.link(name, at), open: (name, at, travel) => this.open(name, at, travel), close: () => this.closeNumber(true) };
+      link: (name, at) => this.link(name, at), open: (name, at, travel) => this.open(name, at, travel), close: () => this.closeNumber(true),
+      term: () => this.term, chooseTerm: (n) => this.chooseTerm(n), motion: () => this.motionControls() };
     try {
-      const reads = await showNumber(this.panel, array, index, context);
+      const { reads, frames } = await showNumber(this.panel, array, index, context);
       if (this.currentState !== mine) return;
       this.reads = reads;
+      this.frames = frames;
+      this.motion.load(frames, (frame, n) => this.markTerm(frame.term ? n : null));
     } catch (error) {
       this.panel.replaceChildren(h("p", { class: "wrong", role: "alert" }, fill(this.words.load_failed, { file: error.message })));
     }
@@ -272,10 +308,51 @@ export class Player {
     this.followSeries();
   }
 
+  /** Light one term of the sum alone; the choice holds from number to number. Chosen again, it is let go. */
+  chooseTerm(n) {
+    this.term = this.term === n ? null : n;
+    this.markTerm(this.term);
+    this.mark();
+  }
+
+  markTerm(n) {
+    for (const row of this.panel.querySelectorAll("[data-term]")) {
+      const chosen = Number(row.dataset.term) === n;
+      row.classList.toggle("chosen", chosen);
+      row.querySelector("button").setAttribute("aria-pressed", String(chosen));
+      if (chosen) row.scrollIntoView({ block: "nearest" });
+    }
+  }
+
+  /** Buttons that play the number term by term, each in its own step, slower, faster or without motion. */
+  motionControls() {
+    const { words } = this;
+    const play = h("button", { type: "button", class: "chip", onclick: () => {
+      if (this.motion.playing) this.motion.pause();
+      else this.motion.play(() => { play.textContent = `▶ ${words.motion}`; this.mark(); });
+      play.textContent = this.motion.playing ? `❚❚ ${words.pause}` : `▶ ${words.motion}`;
+    } }, `▶ ${words.motion}`);
+    const one = h("button", { type: "button", class: "chip", onclick: () => { this.motion.pause(); if (!this.motion.step()) { this.motion.stop(); this.motion.step(); } } }, words.motion_step);
+    const speed = h("select", { "aria-label": words.speed, onchange: () => { this.pace = speed.value; } },
+      Object.keys(PACES).map((pace) => h("option", { value: pace, selected: pace === this.pace }, words[pace])));
+    return h("div", { class: "pick" }, play, one, speed);
+  }
+
+  /** The number that an exercise asks for is hidden wherever it is shown. */
+  exerciseFor(array) {
+    const tables = () => this.tables.get(array) ?? [];
+    return exercise(array, {
+      store: this.store, words: this.words,
+      hide: (_, index) => { this.closeNumber(true); this.keepChoice(array, index); this.redrawChosen(); tables().forEach((table) => table.keepSecret(index)); },
+      show: () => tables().forEach((table) => table.keepSecret(null)),
+      open: (name, index) => this.open(name, index),
+    });
+  }
+
   /** Light the opened number, and in the tables of its operands the numbers that it reads. */
-  mark() {
+  mark(reads = (this.term === null ? null : this.frames[this.term]?.term && this.frames[this.term].reads) ?? this.reads) {
     const lit = new Map();
-    for (const { array, index } of this.reads ?? []) {
+    for (const { array, index } of reads ?? []) {
       if (!lit.has(array)) lit.set(array, new Set());
       lit.get(array).add(String(index));
     }
@@ -290,6 +367,8 @@ export class Player {
     const was = this.currentState;
     this.currentState = null;
     this.reads = [];
+    this.frames = [];
+    this.motion.stop();
     this.panel.hidden = true;
     document.documentElement.classList.remove("number-open");
     this.mark();

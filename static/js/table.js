@@ -162,6 +162,11 @@ export class ArrayTable {
       cell.style.setProperty("--share", `${Math.round(share * 42)}%`);
     } else if (value === 0 || !Number.isFinite(value)) cell.className = "nothing";
     const key = String(index);
+    if (this.secret === key) {
+      cell.textContent = "?";
+      cell.className = "secret";
+      cell.style.removeProperty("--share");
+    }
     if (this.selected === key) cell.classList.add("sel");
     else if (this.lit.has(key)) cell.classList.add("lit");
     return cell;
@@ -198,6 +203,21 @@ export class ArrayTable {
     if (at && this.long && this.down >= 0) this.scrollTo(at[this.down]);
     this.first = -1;
     this.drawRows();
+  }
+
+  /** Hide one number, for an exercise; null shows it again. */
+  keepSecret(index) {
+    this.secret = index && String(index);
+    if (!this.grid) return;
+    if (index && this.long && this.down >= 0) this.scrollTo(index[this.down]);
+    this.first = -1;
+    this.drawRows();
+  }
+
+  /** The cell that shows a number now, if it is in view. */
+  cellOf(index) {
+    if (!this.grid || this.chosen.some((axis) => index[axis] !== this.chosenIndex(axis))) return null;
+    return this.at(this.down >= 0 ? index[this.down] : 0, this.across >= 0 ? index[this.across] : 0);
   }
 
   scrollTo(row) {

@@ -1,0 +1,84 @@
+// Motion that explains: the operands of a number leave their tables and meet where the number is made.
+
+import { h } from "dom";
+
+const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
+
+/**
+ * Plays one opened number term by term. Nothing is hidden meanwhile: copies move, the tables stay.
+ * context: { cells(array, index) → elements, target() → element, light(reads), pace() → ms a term, moves() }
+ */
+export class Motion {
+  constructor(context) {
+    this.context = context;
+    this.copies = new Set();
+    this.stop();
+  }
+
+  /** frames: a list of {reads, text}: what is read at once, and what to say then. */
+  load(frames, say) {
+    this.stop();
+    this.frames = frames;
+    this.say = say;
+  }
+
+  stop() {
+    clearTimeout(this.timer);
+    for (const copy of this.copies) copy.remove();
+    this.copies.clear();
+    this.at = -1;
+    this.playing = false;
+  }
+
+  play(ended) {
+    this.playing = true;
+    if (this.at >= this.frames.length - 1) this.at = -1;
+    const tick = () => {
+      if (!this.playing) return;
+      if (!this.step()) {
+        this.playing = false;
+        ended();
+        return;
+      }
+      this.timer = setTimeout(tick, this.context.pace());
+    };
+    tick();
+  }
+
+  pause() {
+    this.playing = false;
+    clearTimeout(this.timer);
+  }
+
+  /** One term further; false when all have been shown. */
+  step() {
+    if (this.at >= this.frames.length - 1) return false;
+    this.at += 1;
+    const frame = this.frames[this.at];
+    this.context.light(frame.reads);
+    this.say(frame, this.at);
+    const target = this.context.target();
+    if (target && !calm.matches && this.context.moves()) {
+      for (const { array, index } of frame.reads) for (const cell of this.context.cells(array, index)) this.fly(cell, target);
+    }
+    return true;
+  }
+
+  fly(from, to) {
+    const a = from.getBoundingClientRect();
+    const b = to.getBoundingClientRect();
+    if (!a.width || !b.width) return;
+    const copy = h("div", { class: "flying", "aria-hidden": "true" }, from.textContent);
+    for (const [name, value] of Object.entries({ left: a.left, top: a.top, width: a.width, height: a.height })) copy.style[name] = `${value}px`;
+    document.body.append(copy);
+    this.copies.add(copy);
+    const move = copy.animate([
+      { transform: "none", opacity: 1 },
+      { transform: `translate(${b.left - a.left}px, ${b.top - a.top}px)`, opacity: 1, offset: 0.75 },
+      { transform: `translate(${b.left - a.left}px, ${b.top - a.top}px) scale(0.7)`, opacity: 0 },
+    ], { duration: Math.min(900, this.context.pace() * 0.9), easing: "cubic-bezier(.4,0,.2,1)" });
+    const end = () => { copy.remove(); this.copies.delete(copy); };
+    move.addEventListener("finish", end);
+    move.addEventListener("cancel", end);
+  }
+}
