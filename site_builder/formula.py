@@ -78,6 +78,8 @@ class _Writer:
 
     def _binary(self, op, left, right):
         match op:
+            case "+" if right == ["number", 0]:
+                return self.write(left, _SUM), _SUM
             case "+":
                 return f"{self.write(left, _SUM)} + {self.write(right, _SUM)}", _SUM
             case "-":
@@ -96,10 +98,16 @@ class _Writer:
         return f"[{self.write(left, _LOW)} {_COMPARE[op]} {self.write(right, _LOW)}]", _ATOM
 
     def _where(self, condition, yes, no):
-        test = self.write(condition, _LOW).removeprefix("[").removesuffix("]")
-        # Braces: a bracket at the start of a row would be read as an option of the environment.
-        rows = rf"{{{self.write(yes, _LOW)}}} & {test} \\ {{{self.write(no, _LOW)}}} & \mathrm{{else}}"
-        return rf"\begin{{cases}} {rows} \end{{cases}}", _PRODUCT
+        """One row a case, the last without a condition: it holds for the rest."""
+        rows = []
+        node = ["where", condition, yes, no]
+        while node[0] == "where":
+            test = self.write(node[1], _LOW).removeprefix("[").removesuffix("]")
+            # Braces: a bracket at the start of a row would be read as an option of the environment.
+            rows.append(f"{{{self.write(node[2], _LOW)}}} & {test}")
+            node = node[3]
+        rows.append(f"{{{self.write(node, _LOW)}}} & {{}}")
+        return r"\begin{cases} " + r" \\ ".join(rows) + r" \end{cases}", _PRODUCT
 
     def _call(self, name, body):
         if name == "sqrt":

@@ -17,7 +17,7 @@ TITLE, FOOT, PANEL_GAP = 29, 11, 12  # in a panel above the first row and below 
 GAP, LABELLED_GAP, CELL_GAP = 10, 17, 4  # between rows, where wires carry letters, within a row
 TABLE = 30  # width of a table's node in a row with others
 ROAD, SIDE, LONG = 14, 8, 6  # from lane to lane
-GUTTER, BAND = 26, 20  # between columns, and above and below a row of columns
+GUTTER, BAND, ROW_GAP = 26, 20, 16  # between columns, above and below a row of columns, between these
 RADIUS = 7
 LONGEST_ROW = 4  # columns side by side
 
@@ -147,7 +147,7 @@ class _Layout:
         for row, first in enumerate(range(0, len(columns), across)):
             for column, panels in enumerate(columns[first:first + across]):
                 self._stack(panels, row, column, top)
-            top = self._bottom(row) + BAND + LONG * self._count(self.longs) + BAND
+            top = self._bottom(row) + BAND + ROW_GAP + LONG * self._count(self.longs) + BAND
         self.width = self.margin + across * PANEL + (across - 1) * self.gutter
         self.height = self._bottom(row) + (BAND + LONG * self._count(self.longs) if self.wide else 2)
 
@@ -227,7 +227,8 @@ class _Layout:
             return []
         head = min(p.y for p in self.panels if p.row == end.row) - BAND / 2
         if start.row != end.row:
-            return [(x, head), (to, head)]
+            between = head - BAND / 2 - ROW_GAP / 2
+            return [(x, between), (to, between)]
         foot = self._bottom(start.row, range(start.column, end.column)) + BAND / 2
         gutter = end.x - self.gutter + GUTTER / 2 - 2
         return [(x, foot), (gutter, foot), (gutter, head), (to, head)]

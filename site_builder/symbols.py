@@ -39,6 +39,10 @@ KIND_SYMBOLS: dict[str, dict[str, str]] = {
     "top_k": {"logits": "z'"},
     "cumulative": {"out": "F"},
     "join_bytes": {"out": "B"},
+    "byte_tokens": {"out": "id"},
+    "bpe_merge": {"before": "id", "out": "id'"},
+    "append": {"before": "id", "out": "id'"},
+    "window": {"out": "id'"},
     "predicted_change": {"first": r"\Delta L", "running": r"\Delta L", "previous": r"\Delta L'"},
     "difference": {"out": r"\Delta L", "after": "L'", "before": "L"},
 }
@@ -54,7 +58,7 @@ _TEXT = {r"\mu": "μ", r"\sigma^2": "σ²", r"\hat{x}": "x̂", r"\Lambda": "Λ",
          r"\Sigma": "Σ", r"\theta": "θ", r"\theta'": "θ′", r"\hat{m}": "m̂", r"\hat{v}": "v̂", r"\beta_1": "β₁",
          r"\beta_2": "β₂", r"\eta": "η", r"\lambda": "λ", r"\varepsilon": "ε", r"\Phi": "Φ", r"\varphi": "φ",
          r"\tau": "τ", r"\gamma": "γ", r"\beta": "β", r"\ell": "ℓ", r"S^{\mathrm{mask}}": "Sᵐ", r"S^{\max}": "Sᵐᵃˣ",
-         "g_1": "g₁", "g_2": "g₂", "x'": "x′", "z'": "z′", r"\Delta L": "ΔL", r"\Delta L'": "ΔL′", "L'": "L′"}
+         "g_1": "g₁", "g_2": "g₂", "x'": "x′", "id'": "id′", "z'": "z′", r"\Delta L": "ΔL", r"\Delta L'": "ΔL′", "L'": "L′"}
 
 
 def symbol_text(kind: str, name: str) -> str:

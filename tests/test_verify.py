@@ -372,7 +372,7 @@ def test_a_rounding_is_listed_only_where_it_is_needed(traces, replays):
     for route, trace in traces.items():
         excused = 0
         for step in stored_steps(trace):
-            found = find_rounding(replays[route], step)
+            found = find_rounding(np.asarray(trace.values(step.id)).reshape(-1), replays[route].compute(step))
             assert found.keys() == step.rounding.keys(), step.id
             excused += len(found)
         assert excused < 1e-3 * sum(trace.arrays[step.id].size for step in stored_steps(trace))

@@ -1,5 +1,7 @@
 """The first chapter of every recording: from text to ids, every merge on the way."""
 
+import functools
+
 import numpy as np
 
 from tracer.tokenizer import Tokenizer, append_eos, shift
@@ -8,7 +10,12 @@ from tracer.trace_builder import TraceBuilder
 
 def add_vocabulary(builder: TraceBuilder, tokenizer: Tokenizer) -> None:
     """The label of every id."""
-    builder.label("vocabulary", [tokenizer.label(i) for i in range(tokenizer.vocabulary_size)])
+    builder.label("vocabulary", list(_vocabulary(tokenizer)))
+
+
+@functools.cache
+def _vocabulary(tokenizer: Tokenizer) -> tuple[str, ...]:
+    return tuple(tokenizer.label(i) for i in range(tokenizer.vocabulary_size))
 
 
 def token_labels(builder: TraceBuilder, name: str, tokenizer: Tokenizer, ids: list[int]) -> dict[str, str]:

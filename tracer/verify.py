@@ -52,20 +52,23 @@ def verify(trace: Trace, *, hashes: bool = True):
 
 def check_step(replay: Replay, step: Step) -> Check:
     """Compare what `step` recorded with its recomputation."""
-    name = f"{step.kind}.{step.target}"
     recorded = np.asarray(replay.values(step.id)).reshape(-1)
     try:
-        computed = replay.compute(step)
-        wrong = wrong_values(step, recorded, computed)
+        return compare(step, recorded, replay.compute(step))
     except Exception as error:  # operands that do not fit the step fail in NumPy in many ways
-        return Check(step.id, name, recorded.size, np.inf, np.inf,
+        return Check(step.id, f"{step.kind}.{step.target}", recorded.size, np.inf, np.inf,
                      f"cannot be recomputed ({type(error).__name__}: {error})")
+
+
+def compare(step: Step, recorded: np.ndarray, computed: Rounded) -> Check:
+    """The outcome for the recorded values (flat).  Raises `IndexError` for a listed rounding of no value."""
+    wrong = wrong_values(step, recorded, computed)
     exact = _as_recorded(computed.value, recorded.dtype)
     error = _error(recorded, exact)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.divide(np.abs(error), _size(recorded), out=np.zeros_like(error), where=error != 0)
-    return Check(step.id, name, recorded.size, float(np.abs(error).max(initial=0)), float(relative.max(initial=0)),
-                 _first_wrong(wrong, recorded, exact))
+    return Check(step.id, f"{step.kind}.{step.target}", recorded.size, float(np.abs(error).max(initial=0)),
+                 float(relative.max(initial=0)), _first_wrong(wrong, recorded, exact))
 
 
 def wrong_values(step: Step, recorded: np.ndarray, computed: Rounded) -> np.ndarray:
@@ -73,14 +76,28 @@ def wrong_values(step: Step, recorded: np.ndarray, computed: Rounded) -> np.ndar
     error = _error(recorded, _as_recorded(computed.value, recorded.dtype))
     if recorded.dtype.kind == "i":
         return error != 0
+    far = np.abs(error) > RELATIVE * _size(recorded)
     bound = computed.error.reshape(-1)
-    limit = np.nan_to_num(np.minimum(RELATIVE * _size(recorded), SAFETY * bound))
     for index, rounding in step.rounding.items():
         if not 0 <= index < recorded.size:
             raise IndexError(f"a rounding is listed for value {index} of {recorded.size}")
-        found = abs(error[index] - rounding) <= FLOAT64 * bound[index]
-        limit[index] = SAFETY * bound[index] if found else -1
-    return ~(np.abs(error) <= limit)
+        far[index] = not abs(error[index] - rounding) <= FLOAT64 * bound[index]
+    return far | beyond_float32(recorded, computed)
+
+
+def beyond_float32(recorded: np.ndarray, computed: Rounded) -> np.ndarray:
+    """Which of the recorded values (flat) are farther off than float32 explains."""
+    error = _error(recorded, _as_recorded(computed.value, recorded.dtype))
+    return ~(np.abs(error) <= np.nan_to_num(SAFETY * computed.error.reshape(-1)))
+
+
+def find_rounding(recorded: np.ndarray, computed: Rounded) -> dict[int, float]:
+    """The values (flat) that rounding has moved by more than `RELATIVE` of themselves, with by how much."""
+    if recorded.dtype.kind == "i":
+        return {}
+    error = _error(recorded, _as_recorded(computed.value, recorded.dtype))
+    listed = np.isfinite(error) & (np.abs(error) > RELATIVE * _size(recorded))
+    return {int(i): float(error[i]) for i in np.flatnonzero(listed)}
 
 
 def _as_recorded(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -109,16 +126,6 @@ def _first_wrong(wrong: np.ndarray, recorded, exact) -> str:
     index = int(np.flatnonzero(wrong)[0])
     return (f"{int(wrong.sum())} of {wrong.size} wrong, first value {index}: "
             f"recorded {recorded[index]!s}, recomputed {exact[index]!s}")
-
-
-def find_rounding(replay: Replay, step: Step) -> dict[int, float]:
-    """The values of `step` that rounding has moved by more than `RELATIVE` of themselves, with by how much."""
-    recorded = np.asarray(replay.values(step.id)).reshape(-1)
-    if recorded.dtype.kind == "i":
-        return {}
-    error = _error(recorded, _as_recorded(replay.compute(step).value, recorded.dtype))
-    listed = np.isfinite(error) & (np.abs(error) > RELATIVE * _size(recorded))
-    return {int(i): float(error[i]) for i in np.flatnonzero(listed)}
 
 
 def check_summary(trace: Trace) -> Check:

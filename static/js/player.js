@@ -11,6 +11,7 @@ import { Store } from "store";
 import { ArrayTable } from "table";
 
 const PACES = { slow: 2400, normal: 1100, fast: 350, still: 0 }; // ms a term
+const STEP_PACES = { slow: 9000, normal: 4500, fast: 1500 }; // ms a step
 const STILL_PACE = 900; // without motion, terms still light up one after the other
 const SAME_CHOICE = { position: ["query_position"], query_position: ["position"] };
 const SMALL = 1200; // operands of more numbers than this are folded until asked for
@@ -57,11 +58,14 @@ export class Player {
     const jump = oncePerFrame(() => this.navigate(Number(this.bar.value) - 1, true));
     this.bar.addEventListener("input", jump);
     for (const button of document.querySelectorAll("[data-go]")) {
+      button.addEventListener("click", () => this.play(false));
       button.addEventListener("click", () => this.navigate(this.current + Number(button.dataset.go)));
     }
     for (const button of document.querySelectorAll("[data-digits]")) {
       button.addEventListener("click", () => this.setDigits(button.dataset.digits === "all" ? "all" : Number(button.dataset.digits)));
     }
+    this.playButton = document.getElementById("play");
+    this.playButton.addEventListener("click", () => this.play(!this.playing));
     const help = document.getElementById("help");
     document.getElementById("help-open").addEventListener("click", () => help.showModal());
     this.step = oncePerFrame(() => {
@@ -105,6 +109,23 @@ export class Player {
     history[replace ? "replaceState" : "pushState"](null, "", address);
     this.go(parse(address));
     if (!replace) this.sections[index].querySelector("h2").focus({ preventScroll: true });
+  }
+
+  /** Go on by itself, a step at a time, until the end or until something else is chosen. */
+  play(on) {
+    clearTimeout(this.playing);
+    this.playing = null;
+    if (on && this.current < this.ids.length - 1) {
+      this.playing = setTimeout(() => {
+        this.navigate(this.current + 1, true);
+        this.play(true);
+      }, STEP_PACES[document.getElementById("speed").value]);
+    }
+    const playing = Boolean(this.playing);
+    this.playButton.setAttribute("aria-pressed", String(playing));
+    const [sign, word] = this.playButton.children;
+    sign.textContent = playing ? "❚❚" : "▶";
+    word.textContent = playing ? this.words.pause : this.words.play;
   }
 
   /** With a number open, the next step opens its own at the same position, head and dimension. */
@@ -387,9 +408,14 @@ export class Player {
   }
 
   pressed(event) {
-    if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, dialog")) return;
+    if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, dialog")) return;
     if (event.key === "Escape" && !this.panel.hidden) { this.closeNumber(true); return; }
     if (event.key === "?") { document.getElementById("help").showModal(); return; }
+    if (event.key === " " && !event.target.closest("button, a, select, summary, [tabindex='0']")) {
+      this.play(!this.playing);
+      event.preventDefault();
+      return;
+    }
     const by = { ArrowRight: 1, n: 1, ArrowLeft: -1, p: -1 }[event.key];
     if (by) {
       this.pendingSteps += by;

@@ -13,6 +13,6 @@ PREDICTED_CHANGE = define(
 
 DIFFERENCE = define(
     "difference",
-    "what changed",
+    "a change: what is after, less what was before",
     "out[()] = after[()] - before[()]",
 )

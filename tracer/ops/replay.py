@@ -75,9 +75,10 @@ class Replay:
     def values(self, name: str) -> np.ndarray:
         """Recorded numbers, or for a derived array the computed ones, rounded to its dtype."""
         array = self.trace.arrays[name]
-        return self._derive(name).value.astype(array.dtype) if array.derived else self.trace.values(name)
+        return self.derive(name).value.astype(array.dtype) if array.derived else self.trace.values(name)
 
-    def _derive(self, name: str) -> Rounded:
+    def derive(self, name: str) -> Rounded:
+        """The computed numbers of a derived array."""
         if name not in self._derived:
             self._derived[name] = self.compute(self.trace.steps[name])
         return self._derived[name]
@@ -85,6 +86,6 @@ class Replay:
     def compute(self, step) -> Rounded:
         """What `step` makes, in float64 from its operands, with the bound of its float32 error."""
         arrays = self.trace.arrays
-        operands = {operand: self._derive(name) if arrays[name].derived else self.trace.values(name)
+        operands = {operand: self.derive(name) if arrays[name].derived else self.trace.values(name)
                     for operand, name in step.operands.items()}
         return evaluate(Computation(self.equations(step), operands, step.attributes, arrays[step.id].shape))
