@@ -86,7 +86,11 @@ def render(text: str, figures: dict) -> str:
 
 def render_title(text: str, figures: dict) -> str:
     """A title as plain text."""
-    return _template(text).render(figures)
+    return _put_in(text, figures)
+
+
+def _put_in(text: str, figures: dict) -> str:
+    return _template(text).render(figures) if "{" in text else text
 
 
 @cache

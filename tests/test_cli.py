@@ -392,14 +392,14 @@ def test_verify_brief_shows_one_row_for_every_kind(run, recorded):
 
 def test_verify_says_what_is_wrong_and_exits_with_1(run, recorded, tmp_path):
     shutil.copytree(recorded, tmp_path, dirs_exist_ok=True)
-    path = tmp_path / "training.json"
+    path = tmp_path / "generation.json"
     content = path.read_text()
-    assert content.count('"text":"Hi 你!"') == 1
-    path.write_text(content.replace('"text":"Hi 你!"', '"text":"Hi 我!"'))
+    assert content.count('"trained_on":"Hi 你!"') == 1
+    path.write_text(content.replace('"trained_on":"Hi 你!"', '"trained_on":"Hi 我!"'))
     for hashes, status in (("--hashes", 1), ("--no-hashes", 0)):
         result = run("verify", "--brief", hashes, path)
         assert (result.status, result.err) == (status, "")
-        assert ("WRONG training: step outline (sha256): how it was made, its labels or its list of steps was changed "
+        assert ("WRONG generation: step outline (sha256): how it was made, its labels or its list of steps was changed "
                 "(sha256 differs)" in result.out) == bool(status)
 
 

@@ -157,22 +157,25 @@ def test_rounds(generation):
 # Made again ------------------------------------------------------------------------------------------
 
 def first_update_arrays(trace: Trace) -> list[str]:
-    """Everything recorded up to the first update, with the second forward that shows its effect."""
-    later = ("series.", "trained.", "evaluation.", "validation")
+    """Everything recorded up to the first update; what follows it hangs on ill-determined steps too."""
+    later = ("again.", "receipt.", "series.", "trained.", "evaluation.", "validation")
     return [name for name, array in trace.arrays.items() if not array.derived and not name.startswith(later)]
 
 
-def well_determined(trace: Trace, name: str) -> np.ndarray | bool:
+def well_determined(trace: Trace, name: str, tolerance: float) -> np.ndarray | bool:
     """Where AdamW's first step does not hang on the last digits of a gradient.
 
-    It moves a parameter by lr·g/(|g| + eps): a gradient that is nothing but rounding (a key's bias, whose
-    exact gradient is 0) gives a step of any size up to lr.
+    It moves a parameter by lr·g/(|g| + eps), so an error δ of g moves it by at most lr·eps·δ/(|g| − δ)².
+    A gradient that is nothing but rounding (of a key's bias: exactly it is 0) gives any step up to lr.
     """
     if not name.startswith("adamw.") or ".after" not in name:
         return True
-    gradient = trace.values("grad." + name.removeprefix("adamw.").removesuffix(".used").removesuffix(".after"))
-    gradient = gradient[trace.values("used_ids")] if name.endswith(".used") else gradient
-    return (np.abs(gradient) > 1e-3 * np.abs(gradient).max()) | (gradient == 0)
+    settings = trace.make["settings"]
+    g = trace.values("grad." + name.removeprefix("adamw.").removesuffix(".used").removesuffix(".after"))
+    g = np.abs(g[trace.values("used_ids")] if name.endswith(".used") else g).astype(float)
+    delta = tolerance * g.max()
+    moved = settings["lr"] * settings["eps"] * delta / np.maximum(g - delta, 1e-30) ** 2
+    return (moved < tolerance / 2 * np.abs(trace.values(name)).max()) | (g == 0)
 
 
 def test_the_first_update_made_again_is_the_committed_one(fresh, training_trace):
@@ -184,7 +187,7 @@ def test_the_first_update_made_again_is_the_committed_one(fresh, training_trace)
     """
     names = first_update_arrays(training_trace)
     assert names == first_update_arrays(fresh.training)
-    assert len(names) > 250
+    assert len(names) > 200
     tolerance = 2e-6 if training_trace.make["kernels"] == fresh.training.make["kernels"] else 2e-5
     for name in names:
         ours, theirs = fresh.training.values(name), training_trace.values(name)
@@ -194,10 +197,11 @@ def test_the_first_update_made_again_is_the_committed_one(fresh, training_trace)
             continue
         finite = np.isfinite(theirs)
         assert np.array_equal(ours[~finite], theirs[~finite]), name  # −∞ in masked scores
-        compared = well_determined(training_trace, name) & finite
-        assert compared.mean() > 0.5, name
+        compared = well_determined(training_trace, name, tolerance) & finite
+        assert compared.mean() > 0.4, name
         error = np.abs(ours[compared] - theirs[compared]).max(initial=0)
         assert error <= tolerance * np.abs(theirs[finite]).max(initial=0), name
+    assert number(fresh.training, "again.loss") == pytest.approx(number(training_trace, "again.loss"), rel=1e-5)
 
 
 def test_the_recordings_made_again_have_the_committed_steps(fresh, training_trace, generation_trace):

@@ -229,7 +229,7 @@ def test_the_first_step_named_is_the_one_that_made_the_number(traces):
     for route, trace in traces.items():
         usable = {s.id: trace.values(s.id) for s in stored_steps(trace)}
         candidates = [trace.steps[name] for name, data in usable.items() if np.isfinite(data).all() and data.any()]
-        for step in draw.sample(candidates, 2):
+        for step in draw.sample(candidates, {"training": 1, "generation": 4}[route]):
             data = trace.values(step.id).copy()
             index = int(np.argmax(np.abs(data)))
             data.reshape(-1)[index] = changed(data.reshape(-1)[index], +1)
@@ -299,7 +299,8 @@ def test_a_parameter_that_nothing_reads_is_left_to_its_hash(traces):
     trace = traces["training"]
     name = "trained.position_embedding.weight"
     spoiled = with_values(trace, {name: changed_source(trace, name, trace.values(name).size - 1)})
-    assert problems(verify(spoiled, hashes=False)) == []
+    replay = Replay(spoiled, schema.AXES)
+    assert trace.uses[name] and not any(check_step(replay, step).problem for step in trace.uses[name])
     assert [check.step for check in problems(check_hashes(spoiled))] == [name]
 
 
@@ -384,7 +385,7 @@ def test_a_rounding_is_listed_only_where_it_is_needed(traces, replays):
 # root of a gradient's square, of 0.01 · lr · a weight, of 1e-5 beside a variance; and no random number of a
 # mask need lie so near to the threshold.  Then the hash of the outline is what tells.
 SMALL = {("adamw", "after", "eps"), ("adamw", "after", "weight_decay"), ("layer_norm", "rstd", "eps"),
-         ("dropout_mask", "out", "p")}
+         ("dropout", "mask", "p")}
 
 
 def attributes_read(step: schema.Step) -> set[str]:
@@ -614,13 +615,14 @@ def test_a_tampered_file_fails_and_its_step_is_named(tmp_path):
     folder = copy_of_traces(tmp_path)
     path = folder / "generation.json"
     body = orjson.loads(path.read_bytes())
-    name = "round2.blocks.1.mlp.gelu"
+    name = next(step["id"] for step in body["steps"] if step["kind"] == "gelu")
+    size = len(body["arrays"][name]["values"])
     body["arrays"][name]["values"][3] *= 1 + THOUSANDTH
     path.write_bytes(orjson.dumps(body))
     result = verify_command(path, "--no-hashes")
     assert result.returncode == 1
     wrong = [line for line in result.stdout.splitlines() if line.startswith("WRONG")]
-    assert wrong[0].startswith(f"WRONG generation: step {name} (gelu.out): 1 of 64 wrong, first value 3: recorded ")
+    assert wrong[0].startswith(f"WRONG generation: step {name} (gelu.out): 1 of {size} wrong, first value 3: recorded ")
     assert result.stderr == ""
 
 

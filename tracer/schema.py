@@ -344,10 +344,9 @@ _TYPES = {dict: "an object", list: "a list", str: "a text", bool: "true or false
           float: "a number"}
 
 
-def _is(value, kind: type) -> bool:
-    if isinstance(value, bool):
-        return kind is bool
-    return isinstance(value, int | float) if kind is float else isinstance(value, kind)
+def _all(items, kind: type) -> bool:
+    """Whether every item, as JSON gave it, is a `kind`; true and false are no numbers, whole ones are."""
+    return set(map(type, items)) <= ({int, float} if kind is float else {kind})
 
 
 def _take(body, key: str, kind: type, where: str, *, of: type | None = None, default=_REQUIRED):
@@ -359,9 +358,9 @@ def _take(body, key: str, kind: type, where: str, *, of: type | None = None, def
             raise UserError(f"{where} has no {key!r}")
         return default
     value = body[key]
-    if not _is(value, kind):
+    if not _all([value], kind):
         raise UserError(f"{key!r} of {where} is not {_TYPES[kind]}")
-    if of and not all(_is(item, of) for item in (value.values() if kind is dict else value)):
+    if of and not _all(value.values() if kind is dict else value, of):
         raise UserError(f"{key!r} of {where} holds something that is not {_TYPES[of]}")
     return value
 
@@ -439,7 +438,7 @@ def _values_from_json(array: Array, body: dict) -> np.ndarray:
             raise UserError(f"{where} says {word!r} at {index}, which none of its values can be")
         odd[int(index)] = NONFINITE[word]
         values[int(index)] = 0
-    if not all(_is(value, int if array.dtype == "int64" else float) for value in values):
+    if not _all(values, int if array.dtype == "int64" else float):
         raise UserError(f"{where} holds a value that is not a number of dtype {array.dtype}")
     return _as_array(array, values, odd)
 

@@ -96,7 +96,7 @@ class Series {
   pause() {
     clearInterval(this.timer);
     this.timer = null;
-    this.button.textContent = `▶ ${this.context.words.play}`;
+    this.button.textContent = `▶ ${this.context.words["series.play"]}`;
   }
 
   stop() {
@@ -160,8 +160,9 @@ class Lines {
       onclick: () => open(slices.name, slices.index(series.at, i)) }));
     this.now = h("th", { scope: "col", class: "now" });
     const head = (text) => h("th", { scope: "col" }, text);
-    const row = ({ values, name, look }, i) => h("tr", {}, h("th", { scope: "row" }, many ? sample(look) : null, ` ${name}`),
-      h("td", { class: "now" }, this.cells[i]), [values[0], values.at(-1)].map((value) => h("td", {}, slices.text(value, digits))));
+    const row = ({ values, name, look }, i) => h("tr", {},
+      h("th", { scope: "row" }, many ? sample(look) : null, ` ${name}`), h("td", { class: "now" }, this.cells[i]),
+      [values[0], values.at(-1)].map((value) => h("td", {}, slices.text(value, digits))));
     box.append(
       choices(words["series.scale"], [words["series.linear"], words["series.log"]], state.log ? 1 : 0, (i) => {
         state.log = i === 1;
@@ -179,7 +180,7 @@ class Lines {
     return `${this.words["axis.update"]} ${update + 1}`;
   }
 
-  /** The losses after the last update, and the yardstick ln V, stand by the series that begins with the recorded loss. */
+  /** By the series that begins with the recorded loss: the losses after the last update, and the yardstick ln V. */
   evaluation(values) {
     const { slices, words } = this;
     const { summary, labels } = slices.store.outline;

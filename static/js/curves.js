@@ -6,8 +6,8 @@ import { format } from "format";
 // A line has its colour, its dashes and the shape of its points: no two of the first 120 share all three.
 const COLOURS = 8;
 const DASHES = ["", "7 3", "2 3", "10 3 2 3", "4 2"];
-const POINTS = ["M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0", "M-3.5,-3.5h7v7h-7z", "M0,-5L5,3.5H-5z", "M0,-5.5L5,0L0,5.5L-5,0z",
-  "M0,5L5,-3.5H-5z", "M-1.5,-5h3v3.5h3.5v3h-3.5v3.5h-3v-3.5h-3.5v-3h3.5z"];
+const POINTS = ["M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0", "M-3.5,-3.5h7v7h-7z", "M0,-5L5,3.5H-5z",
+  "M0,-5.5L5,0L0,5.5L-5,0z", "M0,5L5,-3.5H-5z", "M-1.5,-5h3v3.5h3.5v3h-3.5v3.5h-3v-3.5h-3.5v-3h3.5z"];
 const ROOMY = 640; // from this width on, names stand beside the marks
 
 /** Lines of one array. options: lines [{values, name, look}], marks and guide {value, name}, log, thin. */
@@ -39,7 +39,8 @@ export class Curves {
     });
     on("pointerleave", () => series.glance());
     onKeys(this.svg, (key) => {
-      const by = { ArrowLeft: -1, ArrowRight: 1, PageDown: -10, PageUp: 10, Home: -slices.count, End: slices.count }[key];
+      const all = slices.count;
+      const by = { ArrowLeft: -1, ArrowRight: 1, PageDown: -10, PageUp: 10, Home: -all, End: all }[key];
       if (by) series.moveTo(series.fixed + by);
       return by;
     });
@@ -48,20 +49,25 @@ export class Curves {
   /** Draw all that does not move with the slider. */
   draw(options) {
     const { width, thin, marks, guide, lines } = Object.assign(this, options);
-    if (!width) return;
+    if (!width) {
+      this.follow();
+      return;
+    }
     const height = thin ? 84 : Math.round(Math.max(200, Math.min(300, width * 0.4)));
-    const beside = !thin && width >= ROOMY; // the same for all arrays of a step: their updates stand one above another
+    const beside = !thin && width >= ROOMY; // the same for every array of a step, so that their updates align
     Object.assign(this, { left: 52, right: width - (beside ? 170 : 16), top: thin ? 10 : 20, bottom: height - 22 });
     const span = Math.max(1, this.slices.count - (thin ? 1 : 0)); // marks stand where the next update would
     this.x = (update) => this.left + (update / span) * (this.right - this.left);
     const ticks = this.scale([...marks, ...(guide ? [guide] : [])]);
-    this.points = lines.map(({ look }) => svg("path", drawn("point", look, { d: POINTS[Math.max(0, look) % POINTS.length] })));
+    const axis = (name, x, y, text) => (
+      svg("text", { class: `tick ${name}`, x, y, "text-anchor": name === "x" ? "middle" : "end" }, text));
+    this.points = lines.map(({ look }) => svg("path", drawn("point", look)));
     dress(this.svg, { width, height });
     this.svg.replaceChildren(
       ...ticks.flatMap((tick) => [
         svg("path", { class: tick ? "grid" : "grid zero", d: `M${this.left},${this.y(tick)}H${this.right}` }),
-        svg("text", { class: "tick y", x: this.left - 8, y: this.y(tick) + 4, "text-anchor": "end" }, String(tick).replaceAll("-", "−"))]),
-      ...this.counts().map((n) => svg("text", { class: "tick x", x: this.x(n - 1), y: height - 5, "text-anchor": "middle" }, n)),
+        axis("y", this.left - 8, this.y(tick) + 4, short(tick))]),
+      ...this.counts().map((n) => axis("x", this.x(n - 1), height - 5, n)),
       ...lines.map(({ values, look }) => svg("path", drawn("line", look, { d: this.path(values) }))),
       this.rule, ...this.extras(beside), ...this.points);
     this.follow();
@@ -90,7 +96,8 @@ export class Curves {
   counts() {
     const { count } = this.slices;
     const step = nice(Math.max(1, count / Math.max(2, (this.right - this.left) / 60)));
-    return [1, ...Array.from({ length: Math.floor(count / step) }, (_, i) => (i + 1) * step).filter((n) => n > 1 + step / 2)];
+    const round = Array.from({ length: Math.floor(count / step) }, (_, i) => (i + 1) * step);
+    return [1, ...round.filter((n) => n > 1 + step / 2)];
   }
 
   /** A line through the numbers; where one cannot be drawn there is a gap. */
@@ -112,40 +119,53 @@ export class Curves {
     const names = [...(guide ? [guide] : []), ...marks].map(({ name, value }) => (
       { text: `${name} ${format(value, 4)}`, y: this.y(value) + (beside ? 4 : -7) })).sort((a, b) => a.y - b.y);
     names.forEach((name, i) => { name.y = Math.max(name.y, i ? names[i - 1].y + 16 : top - 8); });
-    names.reverse().forEach((name, i) => { name.y = Math.min(name.y, i ? names[i - 1].y - 16 : bottom - (beside ? -4 : 8)); });
+    const lowest = bottom + (beside ? 4 : -8);
+    names.reverse().forEach((name, i) => { name.y = Math.min(name.y, i ? names[i - 1].y - 16 : lowest); });
+    const place = beside ? { x: end + 12 } : { x: end - 10, "text-anchor": "end" };
+    const at = (value) => `translate(${end},${this.y(value)})`;
     return [
       ...(guide ? [svg("path", { class: "guide", d: `M${left},${this.y(guide.value)}H${right}` })] : []),
-      ...marks.map(({ value }) => svg("path", { class: "mark", d: POINTS[3], transform: `translate(${end},${this.y(value)})` })),
-      ...names.map(({ text, y }) => svg("text", { class: "name", x: end + (beside ? 12 : -10), y, "text-anchor": beside ? "start" : "end" }, text))];
+      ...marks.map(({ value }) => svg("path", { class: "mark", d: POINTS[3], transform: at(value) })),
+      ...names.map(({ text, y }) => svg("text", { class: "name", ...place, y }, text))];
   }
 
   follow() {
+    const { slices, lines, series } = this;
+    const at = Math.min(series.at, slices.count - 1);
+    this.svg.setAttribute("aria-label", lines.map(({ values, name }) => {
+      const [first, value, last] = [values[0], values[at], values.at(-1)].map((number) => slices.text(number));
+      const told = { n: at + 1, total: slices.count, first, value, last };
+      return `${name}: ${fill(series.context.words["series.summary"], told)}`;
+    }).join(" "));
     if (!this.points) return;
-    const { slices, lines } = this;
-    const { at, total, context } = this.series;
-    const x = this.x(Math.min(at, slices.count - 1));
+    const x = this.x(at);
     this.rule.setAttribute("d", `M${x},${this.top - 6}V${this.bottom}`);
-    const told = lines.map(({ values, name }, i) => {
-      const value = values[Math.min(at, slices.count - 1)];
-      const y = this.y(value);
-      dress(this.points[i], Number.isFinite(y) ? { transform: `translate(${x},${y})`, visibility: "visible" } : { visibility: "hidden" });
-      const [first, now, last] = [values[0], value, values.at(-1)].map((number) => slices.text(number));
-      return `${name}: ${fill(context.words["series.summary"], { n: at + 1, total, first, value: now, last })}`;
+    lines.forEach(({ values }, i) => {
+      const y = this.y(values[at]);
+      const seen = Number.isFinite(y);
+      dress(this.points[i], { visibility: seen ? "visible" : "hidden", transform: seen && `translate(${x},${y})` });
     });
-    this.svg.setAttribute("aria-label", told.join(" "));
   }
 }
 
 /** How a line looks, for a legend. */
 export function sample(look) {
-  return svg("svg", { class: "sample", width: 36, height: 14, "aria-hidden": "true" }, svg("path", drawn("line", look, { d: "M1,7H35" })),
-    svg("path", drawn("point", look, { d: POINTS[look % POINTS.length], transform: "translate(18,7)" })));
+  return svg("svg", { class: "sample", width: 36, height: 14, "aria-hidden": "true" },
+    svg("path", drawn("line", look, { d: "M1,7H35" })),
+    svg("path", drawn("point", look, { transform: "translate(18,7)" })));
 }
 
 /** Attributes of a line or point; a line alone (−1) has the accent and no dashes. */
 function drawn(kind, look, attributes) {
-  const dashes = kind === "line" && look >= 0 && DASHES[look % DASHES.length];
-  return { ...attributes, class: `${kind} c${look % COLOURS}`, "stroke-dasharray": dashes };
+  const own = kind === "line" ? { "stroke-dasharray": look >= 0 && DASHES[look % DASHES.length] }
+    : { d: POINTS[Math.max(0, look) % POINTS.length] };
+  return { class: `${kind} c${look % COLOURS}`, ...own, ...attributes };
+}
+
+/** A round number in few characters. */
+function short(value) {
+  const few = value && (Math.abs(value) < 1e-4 || Math.abs(value) >= 1e6) ? value.toExponential() : String(value);
+  return few.replace("+", "").replaceAll("-", "−");
 }
 
 /** The next of 1, 2, 5, 10, 20, … */
@@ -156,8 +176,8 @@ function nice(size) {
 
 function steps(low, high, count) {
   const step = nice((high - low) / count);
-  const from = Math.ceil(low / step - 0.3);
-  return Array.from({ length: Math.floor(high / step + 0.3) - from + 1 }, (_, i) => Number(((from + i) * step).toPrecision(12)));
+  const [from, to] = [Math.ceil(low / step - 0.3), Math.floor(high / step + 0.3)];
+  return Array.from({ length: to - from + 1 }, (_, i) => Number(((from + i) * step).toPrecision(12)));
 }
 
 function powers(low, high) {

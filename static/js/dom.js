@@ -23,11 +23,12 @@ export function dress(element, attributes, children = []) {
 
 /** Buttons under a name, of which one is pressed. */
 export function choices(name, labels, chosen, choose) {
-  const buttons = labels.map((label, i) => h("button", { type: "button", class: "chip", "aria-pressed": String(i === chosen),
-    onclick: () => {
-      buttons.forEach((button, j) => button.setAttribute("aria-pressed", String(i === j)));
-      choose(i);
-    } }, label));
+  const press = (i) => {
+    buttons.forEach((button, j) => button.setAttribute("aria-pressed", String(i === j)));
+    choose(i);
+  };
+  const buttons = labels.map((label, i) => (
+    h("button", { type: "button", class: "chip", "aria-pressed": String(i === chosen), onclick: () => press(i) }, label)));
   return h("div", { class: "pick", role: "group", "aria-label": name }, h("span", {}, name), buttons);
 }
 

@@ -7,6 +7,7 @@ import { describeIndex } from "number";
 import { flatten, unflatten } from "store";
 
 const [SMALLEST, LEAST, GAP] = [9, 16, 16]; // sizes in pixels; maps with cells below LEAST are not set side by side
+const SHADES = 32;
 
 /** Three axes or more: the last two make a map, one for each place on the others. */
 export class Maps {
@@ -15,7 +16,7 @@ export class Maps {
     Object.assign(this, { slices, series, state, words });
     [this.rows, this.columns] = slices.shape.slice(-2);
     this.measure();
-    this.strip = new Curves(series, slices, { lines: [{ values: slices.line(state.cell), name: slices.name, look: -1 }], thin: true });
+    this.strip = new Curves(series, slices, { lines: [], thin: true });
     this.caption = h("p", { class: "caption" });
     this.key = h("span", { class: "key" }, h("span"), h("i"), h("span"));
     this.maps = h("div", { class: "maps" });
@@ -51,8 +52,10 @@ export class Maps {
 
   draw(width) {
     const { slices, rows, columns } = this;
-    const labels = [rows, columns].map((n, axis) => Array.from({ length: n }, (_, i) => slices.label(slices.axes.length - 2 + axis, i)));
-    const [left, across] = labels.map((list) => Math.max(...list.map(wide)) + 8);
+    const leading = slices.axes.length - 2;
+    const [down, over] = [rows, columns].map((length, axis) => (
+      Array.from({ length }, (_, i) => slices.label(leading + axis, i))));
+    const [left, across] = [down, over].map((list) => Math.max(...list.map(wide)) + 8);
     const per = rows * columns;
     const maps = slices.size / per;
     let beside = maps + 1;
@@ -60,23 +63,26 @@ export class Maps {
     while (size < LEAST && beside > 1) size = ((width - GAP * (--beside - 1)) / beside - left - 8) / columns;
     size = Math.floor(Math.max(SMALLEST, Math.min(size, Math.max(40, Math.min(60, across)))));
     const turned = across > size;
-    Object.assign(this, { left, top: turned ? across : 18, size, cells: [], here: svg("rect", { class: "here", width: size, height: size }) });
-    const shown = (i) => i % Math.ceil(13 / size) === 0;
-    this.svgs = Array.from({ length: maps }, (_, map) => svg("svg", { role: "img", tabindex: 0,
-      width: left + columns * size + 2, height: this.top + rows * size + 2 },
-      labels[0].map((text, i) => shown(i) && svg("text", { x: left - 6, y: this.top + (i + 0.5) * size + 4, "text-anchor": "end" }, text)),
-      labels[1].map((text, j) => {
-        const [x, y] = [left + (j + 0.5) * size, this.top - 6];
-        return shown(j) && svg("text", turned ? { transform: `translate(${x + 4},${y}) rotate(-90)` } : { x, y, "text-anchor": "middle" }, text);
-      }),
-      Array.from({ length: per }, (_, i) => {
-        const cell = map * per + i;
-        return (this.cells[cell] = svg("rect", { "data-cell": cell, ...this.place(cell), width: size - 1, height: size - 1 }));
-      })));
+    const top = turned ? across : 18;
+    Object.assign(this, { left, top, size, here: svg("rect", { class: "here", width: size, height: size }) });
+    this.cells = Array.from({ length: slices.size }, (_, cell) => (
+      svg("rect", { "data-cell": cell, ...this.place(cell), width: size - 1, height: size - 1 })));
+    const every = (_, i) => i % Math.ceil(13 / size) === 0;
+    const name = (text, x, y, place) => svg("text", { x, y, ...place }, text);
+    const middle = (i) => (i + 0.5) * size + 4;
+    const names = () => [
+      ...down.map((text, i) => name(text, left - 6, top + middle(i), { "text-anchor": "end" })).filter(every),
+      ...over.map((text, j) => (turned
+        ? name(text, 0, 0, { transform: `translate(${left + middle(j)},${top - 6}) rotate(-90)` })
+        : name(text, left + middle(j) - 4, top - 6, { "text-anchor": "middle" }))).filter(every)];
+    this.svgs = Array.from({ length: maps }, (_, map) => svg("svg",
+      { role: "img", tabindex: 0, width: left + columns * size + 2, height: top + rows * size + 2 },
+      names(), this.cells.slice(map * per, (map + 1) * per)));
     this.svgs.forEach((picture, map) => this.wire(picture, map * per));
-    this.maps.replaceChildren(...this.svgs.map((picture, map) => h("figure", {},
-      h("figcaption", {}, unflatten(map, slices.shape.slice(0, -2)).map((i, axis) => (
-        `${this.words[`axis.${slices.axes[axis]}`]} ${slices.label(axis, i)} `))), picture)));
+    const title = (map) => unflatten(map, slices.shape.slice(0, -2)).map((i, axis) => (
+      `${this.words[`axis.${slices.axes[axis]}`]} ${slices.label(axis, i)}`)).join(", ");
+    this.maps.replaceChildren(...this.svgs.map((picture, map) => (
+      h("figure", {}, h("figcaption", {}, title(map)), picture))));
     this.look();
     this.follow();
   }
@@ -94,9 +100,13 @@ export class Maps {
     const { columns, rows } = this;
     const on = (name, run) => picture.addEventListener(name, (event) => {
       const cell = event.target.dataset.cell;
-      if (cell) run(Number(cell));
+      if (cell) run(Number(cell), event);
     });
-    on("pointerover", (cell) => this.look(cell));
+    on("pointermove", (cell, event) => {
+      const at = `${event.clientX},${event.clientY}`; // a page that moves under a resting pointer means nothing
+      if (at !== this.pointer && cell !== this.looked) this.look(cell);
+      this.pointer = at;
+    });
     on("click", (cell) => this.open(cell));
     picture.addEventListener("pointerleave", () => this.look());
     picture.addEventListener("focus", () => {
@@ -137,7 +147,8 @@ export class Maps {
 
   /** The looked-at cell without its update, which the slider names. */
   describe() {
-    return describeIndex(this.slices.name, this.slices.index(0, this.looked), this.series.context).split(", ").slice(1).join(", ");
+    const { slices, series } = this;
+    return describeIndex(slices.name, slices.index(0, this.looked), series.context).split(", ").slice(1).join(", ");
   }
 
   tell() {
@@ -158,12 +169,13 @@ export class Maps {
     const largest = this.largest[state.change ? "change" : "value"];
     this.cells?.forEach((rect, cell) => {
       const value = slices.value(series.at, cell) - (state.change ? first[cell] : 0);
-      const share = Math.ceil(Math.min(1, Math.abs(value) / largest) * 95);
+      const share = Math.ceil(Math.min(1, Math.abs(value) / largest) * SHADES) / SHADES;
       const look = value > 0 ? share : value < 0 ? -share : value;
       if (Object.is(rect.look, look)) return;
       rect.look = look;
-      rect.setAttribute("class", look > 0 ? "pos" : look < 0 ? "neg" : look === 0 ? "zero" : "none");
-      rect.style.setProperty("--share", `${share}%`);
+      const name = look > 0 ? "pos" : look < 0 ? "neg" : look === 0 ? "zero" : "none";
+      if (rect.name !== name) rect.setAttribute("class", rect.name = name);
+      if (look) rect.setAttribute("fill-opacity", share);
     });
     const signed = this.signed || Boolean(state.change);
     this.key.classList.toggle("signed", signed);

@@ -256,8 +256,8 @@ export class Player {
   }
 
   followSeries() {
+    for (const table of [...this.tables.values()].flat()) table.follow(); // these scroll, so they come first
     this.series?.follow();
-    for (const table of [...this.tables.values()].flat()) table.follow();
   }
 
   /** The shared choice came to rest: the address names it, and an opened number goes along. */

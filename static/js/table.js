@@ -28,7 +28,7 @@ export class ArrayTable {
     const { shape } = this.array;
     this.across = shape.length - 1;
     this.down = shape.length - 2;
-    this.exchanged = this.across >= 0 && shape[this.across] > WIDE;
+    this.exchanged = this.across >= 0 && (shape[this.across] > WIDE || this.isShared(this.across));
     if (this.exchanged) [this.down, this.across] = [this.across, this.down];
     this.chosen = shape.map((_, axis) => axis).filter((axis) => axis !== this.down && axis !== this.across);
     this.rows = this.down < 0 ? 1 : shape[this.down];
@@ -53,7 +53,8 @@ export class ArrayTable {
     this.body = h("tbody");
     this.grid = h("table", { role: "grid", "aria-label": this.name, "aria-rowcount": this.rows + 1 },
       this.head(), this.body);
-    this.viewport = h("div", { class: `window${this.long ? " long" : this.isShared(this.down) ? " short" : ""}`, tabindex: -1 }, this.grid);
+    const height = this.long ? " long" : this.isShared(this.down) ? " short" : "";
+    this.viewport = h("div", { class: `window${height}`, tabindex: -1 }, this.grid);
     this.element.replaceChildren(...this.selectors(), ...(this.long ? [this.finder()] : []), this.viewport, this.tools());
     this.grid.addEventListener("click", (event) => this.clicked(event));
     this.grid.addEventListener("keydown", (event) => this.pressed(event));
@@ -149,26 +150,24 @@ export class ArrayTable {
     return this.paint(h("td", { tabindex: -1, "data-r": r, "data-c": c }), r, c);
   }
 
-  /** What a cell says and how it looks, from the number that it stands for now. */
+  /** What a cell says and how it looks, from the number that it stands for now. What stays is not written again. */
   paint(cell, r, c) {
     const { store, digits } = this.context;
     const index = this.indexOf(r, c);
-    const value = store.value(this.name, index);
-    cell.textContent = format(value, digits, this.array.dtype);
-    cell.className = "";
-    const share = this.scale && Number.isFinite(value) ? Math.min(1, Math.abs(value) / this.scale) : 0;
-    if (this.array.dtype !== "int64" && share > 0) {
-      cell.className = value < 0 ? "neg" : "pos";
-      cell.style.setProperty("--share", `${Math.round(share * 42)}%`);
-    } else if (value === 0 || !Number.isFinite(value)) cell.className = "nothing";
     const key = String(index);
-    if (this.secret === key) {
-      cell.textContent = "?";
-      cell.className = "secret";
-      cell.style.removeProperty("--share");
-    }
-    if (this.selected === key) cell.classList.add("sel");
-    else if (this.lit.has(key)) cell.classList.add("lit");
+    const value = store.value(this.name, index);
+    const { dtype } = this.array;
+    const coloured = this.scale && Number.isFinite(value) && dtype !== "int64";
+    const share = coloured ? Math.min(1, Math.abs(value) / this.scale) : 0;
+    let look = share > 0 ? (value < 0 ? "neg" : "pos") : value === 0 || !Number.isFinite(value) ? "nothing" : "";
+    let text = format(value, digits, dtype);
+    if (this.secret === key) [look, text] = ["secret", "?"];
+    if (this.selected === key) look += " sel";
+    else if (this.lit.has(key)) look += " lit";
+    if (cell.textContent !== text) cell.textContent = text;
+    if (cell.className !== look) cell.className = look;
+    const percent = Math.round(share * 42);
+    if (share > 0 && cell.percent !== percent) cell.style.setProperty("--share", `${cell.percent = percent}%`);
     return cell;
   }
 
@@ -183,12 +182,14 @@ export class ArrayTable {
   follow() {
     if (!this.grid) return;
     if (this.isShared(this.down)) {
-      this.body.querySelector("tr.now")?.classList.remove("now");
       this.scrollTo(this.chosenIndex(this.down));
+      this.body.querySelector("tr.now")?.classList.remove("now");
       if (this.long) this.drawRows();
       this.at(this.chosenIndex(this.down), 0)?.parentElement.classList.add("now");
     } else if (this.chosen.some((axis) => this.isShared(axis))) {
-      for (const cell of this.body.querySelectorAll("td[data-r]")) this.paint(cell, Number(cell.dataset.r), Number(cell.dataset.c));
+      for (const cell of this.body.querySelectorAll("td[data-r]")) {
+        this.paint(cell, Number(cell.dataset.r), Number(cell.dataset.c));
+      }
     }
   }
 

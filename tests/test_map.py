@@ -1,0 +1,426 @@
+"""The map: every step of a forward pass once, roads and wires as the steps say, lit wherever the learner is."""
+
+import html.parser
+import re
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from site_builder.build import ROUTES
+from site_builder.map_layout import NODE, tall, wide
+from site_builder.network_graph import Edge, Network, Node, network
+from site_builder.network_map import group_title, label, network_map
+from site_builder.prose import LANGUAGES, plain_key
+from site_builder.strings import Strings
+from tracer.model import Config
+from tracer.record_generation import GenerationJob, record_generation
+from tracer.record_training import TrainingJob, record_training
+from tracer.schema import Trace
+from tracer.training import TrainingSettings
+
+ONE = Config(blocks=1, heads=4, width=32, dropout=0.0)
+SIX = Config(blocks=6)
+
+
+def titles(trace: Trace) -> dict[str, str]:
+    return {view.id: f"title of {view.id}" for chapter in trace.chapters for view in chapter.views}
+
+
+def forward_views(trace: Trace) -> list[str]:
+    """The views that the map must show: those of the first pass with parameters."""
+    shown = r"embedding|blocks\.\d+|head|loss" if trace.route == "training" else "round1"
+    return [view.id for chapter in trace.chapters if re.fullmatch(shown, chapter.id) for view in chapter.views]
+
+
+# What the pages hold ---------------------------------------------------------------------------------
+
+@dataclass
+class Reader(html.parser.HTMLParser):
+    """The maps of a page: their nodes with title, label and attributes, and their roads."""
+
+    nodes: list[dict] = field(default_factory=list)
+    roads: list[tuple[str, str]] = field(default_factory=list)
+    maps: int = 0
+    inside: str = ""
+
+    def __post_init__(self):
+        super().__init__()
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        classes = (given.get("class") or "").split()
+        self.maps += tag == "nav" and classes == ["map"]
+        if tag == "a" and "node" in classes:
+            self.nodes.append({**given, "title": "", "text": ""})
+        self.inside = "title" if tag == "title" else "text" if tag == "text" and "label" in classes else self.inside
+
+    def handle_startendtag(self, tag, attributes):
+        given = dict(attributes)
+        if given.get("class") == "road" and "data-from" in given:
+            self.roads.append((given["data-from"], given["data-to"]))
+
+    def handle_data(self, text):
+        if self.inside and self.nodes:
+            self.nodes[-1][self.inside] += text
+
+    def handle_endtag(self, tag):
+        self.inside = "" if tag in ("title", "text") else self.inside
+
+
+def read(path: Path) -> Reader:
+    reader = Reader()
+    reader.feed(path.read_text("utf-8"))
+    return reader
+
+
+@pytest.fixture(params=LANGUAGES, scope="module")
+def language(request) -> str:
+    return request.param
+
+
+@pytest.fixture(params=ROUTES, scope="module")
+def trace(request, training_trace, generation_trace) -> Trace:
+    return {"training": training_trace, "generation": generation_trace}[request.param]
+
+
+def test_every_step_of_the_pass_stands_once(site, language, trace):
+    page = read(site / language / f"{trace.route}.html")
+    views = [node for node in page.nodes if "view" in node["class"].split()]
+    assert page.maps == 1
+    assert sorted(node["data-step"] for node in views) == sorted(forward_views(trace))
+    assert len({node["data-key"] for node in page.nodes}) == len(page.nodes)
+
+
+def test_nodes_lead_to_steps(site, language, trace):
+    steps = {view.id for chapter in trace.chapters for view in chapter.views}
+    for node in read(site / language / f"{trace.route}.html").nodes:
+        assert node["href"] == f"#step={node['data-step']}"
+        assert node["data-step"] in steps
+        assert set((node.get("data-before") or "").split()) <= steps
+
+
+def test_the_home_page_leads_into_training(site, language, training_trace):
+    page = read(site / language / "index.html")
+    assert page.maps == 2  # a wide one, and one for narrow windows
+    steps = [node["data-step"] for node in page.nodes if "view" in node["class"].split()]
+    assert sorted(steps) == sorted(2 * forward_views(training_trace))
+    assert all(node["href"] == f"training.html#step={node['data-step']}" for node in page.nodes)
+
+
+def test_nodes_have_the_title_of_their_step_and_a_short_label(site, language, trace):
+    path = site / language / f"{trace.route}.html"
+    said = dict(re.findall(r'<a href="#step=([^"]+)" data-step="[^"]+">([^<]+)</a>', path.read_text("utf-8")))
+    for node in read(path).nodes:
+        assert node["text"] == node["aria-label"]
+        assert 0 < len(node["text"]) <= 16
+        if node["class"].split()[1] == "view":
+            assert node["title"] == html.unescape(said[node["data-step"]])
+
+
+@pytest.mark.parametrize("words", [Strings(language) for language in LANGUAGES], ids=LANGUAGES)
+def test_every_node_and_group_has_words_of_its_own(trace, words):
+    found = network(trace, "round1" if trace.route == "generation" else "")
+    for node in found.nodes.values():
+        assert label(words, node) == words(f"map.{plain_key(node.key)}")
+    said = [group_title(words, group) for group in found.groups]
+    assert len(set(said)) == len(said)
+    assert not set(said) & set(found.groups)
+
+
+def test_without_words_the_name_is_the_label():
+    node = Node("blocks.7.rotary.turn_pairs", "view", "", "", ())
+    assert label(Strings("en"), node) == "turn pairs"
+    assert group_title(Strings("en"), "tail_end") == "tail end"
+
+
+# What the steps say ----------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module", params=[ONE, SIX], ids=["one block", "six blocks"])
+def other(request, tokenizer) -> tuple[Config, Trace, Trace]:
+    """Recordings of other shapes, one update long."""
+    training, checkpoint = record_training(TrainingJob(config=request.param, settings=TrainingSettings(updates=1)),
+                                           tokenizer)
+    return request.param, training, record_generation(GenerationJob(max_new_tokens=1), checkpoint, tokenizer)
+
+
+def roads_of(blocks: int, start: str) -> list[tuple[str, str]]:
+    stops = [start, *(f"blocks.{block}.residual_{n}" for block in range(blocks) for n in (1, 2))]
+    return list(pairwise(stops))
+
+
+def test_two_roads_a_block(site, trace):
+    start = "embedding_dropout" if trace.route == "training" else "embedding_sum"
+    expected = roads_of(trace.make["config"]["blocks"], start)
+    assert read(site / "en" / f"{trace.route}.html").roads == expected
+
+
+def test_roads_run_from_what_is_added_to_its_addition(trace):
+    found = network(trace, "round1" if trace.route == "generation" else "")
+    prefix = "round1." if trace.route == "generation" else ""
+    for road in found.roads:
+        step = trace.steps[prefix + road.end]
+        assert step.kind == "add"
+        assert road.array in step.operands.values()
+        assert road.array in next(v.steps for c in trace.chapters for v in c.views if v.id == prefix + road.start)
+    additions = {prefix + road.end for road in found.roads}
+    others = [s for s in trace.steps.values() if s.kind == "add" and s.target == "out" and s.id.startswith(prefix)
+              and s.id in forward_views(trace) and s.id not in additions]
+    assert [step.id for step in others] == [f"{prefix}embedding_sum"]  # two branches meet there; neither goes round
+
+
+def test_other_shapes(other):
+    config, training, generation = other
+    for trace, chapter in ((training, ""), (generation, "round1")):
+        found = network(trace, chapter)
+        views = [node.opens for node in found.nodes.values() if node.kind == "view"]
+        assert views == forward_views(trace)
+        start = "embedding_dropout" if config.dropout and trace is training else "embedding_sum"
+        assert [(road.start, road.end) for road in found.roads] == roads_of(config.blocks, start)
+        assert sum(group.startswith("blocks.") for group in found.groups) == config.blocks
+        for drawing in (tall(found), wide(found)):
+            check(drawing, found)
+
+
+def check(drawing, found: Network) -> None:
+    """Every node once, inside its panel, large enough and off the others; panels inside the drawing."""
+    boxes = [box for panel in drawing.panels for box in panel.boxes]
+    assert sorted(box.node.key for box in boxes) == sorted(found.nodes)
+    for panel in drawing.panels:
+        assert 0 <= panel.x < drawing.width
+        assert panel.y + panel.height <= drawing.height
+        assert all(panel.x < box.x and panel.y < box.y and box.bottom < panel.y + panel.height for box in panel.boxes)
+    for i, a in enumerate(boxes):
+        assert a.h == NODE >= 24
+        assert a.w >= 24
+        assert all(a.right < b.x or b.right < a.x or a.bottom < b.y or b.bottom < a.y for b in boxes[i + 1:])
+    assert len(drawing.lines) == len(found.edges) + len(found.roads)
+    assert sum(joint.adds for joint in drawing.joints) == len(found.roads)
+
+
+def test_the_map_of_other_shapes_has_words(other):
+    _, training, generation = other
+    for trace in (training, generation):
+        for columns in (False, True):
+            drawn = network_map(trace, titles(trace), Strings("zh"), columns=columns)
+            nodes = [item for panel in drawn.panels for item in panel.nodes]
+            assert all(item.label and item.title for item in nodes)
+            assert {item.node.opens for item in nodes} >= set(forward_views(trace))
+
+
+def test_the_shared_table_feeds_both_ends(trace):
+    found = network(trace, "round1" if trace.route == "generation" else "")
+    tables = [node for node in found.nodes.values() if node.kind == "table"]
+    assert [node.key for node in tables] == ["token_embedding.weight"]
+    assert [edge.end for edge in found.edges if edge.start == tables[0].key] == ["token_embedding", "head"]
+
+
+def test_values_go_past_the_scores(training_trace):
+    found = network(training_trace)
+    edges = [(e.start, e.end, e.symbol) for e in found.edges if e.start == "blocks.0.attention.split"]
+    at = "blocks.0.attention."
+    assert edges == [(f"{at}split", f"{at}scores", "Q"), (f"{at}split", f"{at}scores", "K"),
+                     (f"{at}split", f"{at}weighted_sum", "V")]
+    kinds = {line.edge.symbol: line.kind for line in tall(found).lines if line.edge.start == f"{at}split"}
+    assert kinds == {"Q": "wire", "K": "wire", "V": "lane"}
+
+
+def test_branches_stand_side_by_side_and_roads_in_roads_have_lanes():
+    """A network that no recording has: three projections at once, and one residual road around another."""
+    keys = ["in", "q", "k", "v", "mix", "inner", "outer"]
+    nodes = {key: Node(key, "view", key, key, (1,)) for key in keys}
+    edges = [Edge(a, b, a) for a, b in (("in", "q"), ("in", "k"), ("in", "v"), ("q", "mix"), ("k", "mix"),
+                                        ("v", "mix"), ("mix", "inner"), ("inner", "outer"))]
+    roads = [Edge("in", "inner", "in"), Edge("in", "outer", "in")]
+    drawing = tall(Network({"only": keys}, nodes, edges, roads))
+    check(drawing, Network({"only": keys}, nodes, edges, roads))
+    boxes = {box.node.key: box for box in drawing.panels[0].boxes}
+    assert boxes["q"].y == boxes["k"].y == boxes["v"].y
+    assert boxes["q"].right < boxes["k"].x < boxes["v"].x
+    starts = {line.path.split(" ")[0] for line in drawing.lines if line.kind == "road"}
+    assert len(starts) == 2
+
+
+def test_steps_before_the_pass_belong_to_its_inputs(training_trace, generation_trace):
+    nodes = network(training_trace).nodes
+    for name in ("x", "y"):
+        assert {"text", "text.merges", "text.eos", "text.shift", "validation.shift"} <= set(nodes[name].before)
+    assert network(generation_trace, "round1").nodes["ids"].before == ["text.merges", "text"]
+
+
+# In the browser --------------------------------------------------------------------------------------
+
+WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
+
+
+@pytest.fixture(scope="module")
+def pages(site, module_page) -> dict[str, Page]:
+    """Both routes, opened once."""
+    found = {}
+    for route in ROUTES:
+        page = found[route] = module_page(viewport=WIDE)
+        page.goto((site / "en" / f"{route}.html").as_uri())
+        page.wait_for_selector(".scripted .current")
+    return found
+
+
+def go(page: Page, step: str) -> None:
+    page.evaluate("step => { location.hash = `step=${step}`; }", step)
+    page.wait_for_selector(f'.current[data-step="{step}"]')
+
+
+def lit(page: Page) -> list[tuple[str, str, str]]:
+    """Key, direction and aria-current of every lit node."""
+    return [tuple(one) for one in page.eval_on_selector_all(
+        ".map [data-lit], .map [aria-current]",
+        "all => all.map((a) => [a.dataset.key, a.dataset.lit, a.getAttribute('aria-current')])")]
+
+
+TRAINING = {
+    "text.shift": [("x", "forward", "step"), ("y", "forward", "step")],
+    "text.merges": [("x", "forward", "true"), ("y", "forward", "true")],
+    "blocks.0.attention.softmax": [("blocks.0.attention.softmax", "forward", "step")],
+    "loss": [("loss", "forward", "step")],
+    "grad.blocks.1.mlp.gelu": [("blocks.1.mlp.gelu", "backward", "true")],
+    "grad.embedding_dropout": [("embedding_dropout", "backward", "true")],
+    "adamw.blocks.0.norm_1.bias": [("blocks.0.norm_1", "update", "true")],
+    "adamw.token_embedding.weight": [("token_embedding.weight", "update", "step"),
+                                     ("token_embedding", "update", "true")],
+    "evaluation.training.head": [("head", "forward", "step")],
+    "evaluation.validation.blocks.1.mlp.up": [("blocks.1.mlp.up", "forward", "step")],
+    "validation.shift": [("x", "forward", "true"), ("y", "forward", "true")],
+    "series.loss": [("loss", "forward", "true")],
+}
+GENERATION = {
+    "text": [("ids", "forward", "true")],
+    "round1.ids": [("ids", "forward", "step")],
+    "round3.sampler.draw": [("sampler.draw", "forward", "step")],
+    "round5.blocks.1.residual_2": [("blocks.1.residual_2", "forward", "step")],
+}
+
+
+@pytest.mark.parametrize("route, step, expected", [
+    *(("training", step, found) for step, found in TRAINING.items()),
+    *(("generation", step, found) for step, found in GENERATION.items())])
+def test_the_current_step_is_lit_and_in_sight(pages, route, step, expected):
+    page = pages[route]
+    go(page, step)
+    assert lit(page) == expected
+    shown = page.locator(".map [data-lit]").first.bounding_box()
+    box = page.locator(".side").bounding_box()
+    assert box["y"] - 1 <= shown["y"]
+    assert shown["y"] + shown["height"] <= min(box["y"] + box["height"], page.locator(".go").bounding_box()["y"])
+
+
+def test_the_key_says_the_direction(pages):
+    for step, mode in {"head": "forward", "grad.head": "backward", "adamw.final_norm.bias": "update"}.items():
+        go(pages["training"], step)
+        expect(pages["training"].locator(".map-key [data-here]")).to_have_attribute("data-mode", mode)
+
+
+def shape(page: Page, key: str) -> str:
+    return page.locator(f'.map [data-key="{key}"] .shape').text_content()
+
+
+def test_links_and_shapes_follow_the_pass(pages, training_trace, generation_trace):
+    page = pages["generation"]
+    for number in (2, 4, 1):
+        go(page, f"round{number}.head")
+        tokens = generation_trace.arrays[f"round{number}.ids"].size
+        assert page.locator('[data-key="final_norm"]').get_attribute("href") == f"#step=round{number}.final_norm"
+        assert shape(page, "blocks.0.attention.scores").split("×")[1] == str(tokens)
+    page = pages["training"]
+    go(page, "evaluation.validation.head")
+    assert page.locator('[data-key="head"]').get_attribute("data-step") == "evaluation.validation.head"
+    assert page.locator(".map .absent").count() == sum(key.endswith("dropout") for key in network(training_trace).nodes)
+    go(page, "grad.head")
+    assert page.locator(".map .absent").count() == 0
+    assert page.locator('[data-key="head"]').get_attribute("href") == "#step=head"
+    assert shape(page, "head").startswith("↑ ")
+    go(page, "adamw.blocks.0.mlp.up.weight")
+    lengths = training_trace.arrays["blocks.0.mlp.up.weight"].shape
+    assert shape(page, "blocks.0.mlp.up") == "×".join(map(str, lengths))
+
+
+def test_a_click_and_enter_go_to_the_step(pages):
+    page = pages["training"]
+    go(page, "token_embedding")
+    page.click('.map [data-key="blocks.0.norm_1"] rect')
+    page.wait_for_selector('.current[data-step="blocks.0.norm_1"]')
+    page.focus('.map [data-key="blocks.0.attention.qkv"]')
+    page.keyboard.press("Enter")
+    page.wait_for_selector('.current[data-step="blocks.0.attention.qkv"]')
+    assert lit(page) == [("blocks.0.attention.qkv", "forward", "step")]
+
+
+def test_focus_is_seen_on_a_lit_node_too(pages):
+    page = pages["training"]
+    go(page, "token_embedding")
+    for key in ("token_embedding", "positions"):
+        node = page.locator(f'.map [data-key="{key}"]')
+        before = node.locator("rect").evaluate("r => getComputedStyle(r).stroke")
+        page.evaluate("document.activeElement.blur()")
+        node.focus()
+        page.keyboard.press("Shift+Tab")
+        page.keyboard.press("Tab")
+        assert node.evaluate("a => a.matches(':focus-visible')")
+        assert node.locator("rect").evaluate("r => getComputedStyle(r).stroke") != before
+
+
+def test_map_or_list(pages):
+    page = pages["training"]
+    go(page, "head")
+    for what, seen, hidden in (("steps", ".contents", ".map"), ("map", ".map", ".contents")):
+        page.click(f'[data-show="{what}"]:not(section)')
+        expect(page.locator(seen)).to_be_visible()
+        expect(page.locator(hidden)).to_be_hidden()
+        expect(page.locator(f'button[data-show="{what}"]')).to_have_attribute("aria-pressed", "true")
+        current = page.locator(f"{seen} [aria-current]")
+        expect(current).to_be_in_viewport()
+
+
+def test_on_a_phone_the_map_is_folded(site, new_page):
+    page = new_page(viewport=NARROW, has_touch=True)
+    page.goto((site / "zh" / "training.html").as_uri() + "#step=blocks.1.norm_2")
+    page.wait_for_selector(".scripted .current")
+    expect(page.locator(".map")).to_be_hidden()
+    page.click(".map-fold summary")
+    expect(page.locator(".map [data-lit]")).to_be_in_viewport()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    heights = page.eval_on_selector_all(".map .node rect", "all => all.map((r) => r.getBoundingClientRect().height)")
+    assert min(heights) >= 24
+    page.tap('.map [data-key="blocks.1.mlp.up"]')
+    page.wait_for_selector('.current[data-step="blocks.1.mlp.up"]')
+    expect(page.locator(".map")).to_be_hidden()
+
+
+def test_without_scripts_map_and_list_are_there(site, new_page):
+    page = new_page(viewport=WIDE, java_script_enabled=False)
+    page.goto((site / "en" / "training.html").as_uri())
+    expect(page.locator(".map")).to_be_visible()
+    expect(page.locator(".contents")).to_be_visible()
+    expect(page.locator(".switch")).to_be_hidden()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_no_complaint_from_axe(site, new_page, scheme, viewport):
+    page = new_page(viewport=viewport, color_scheme=scheme)
+    page.goto((site / "en" / "training.html").as_uri() + "#step=grad.head")
+    page.wait_for_selector(".scripted .current")
+    if viewport is NARROW:
+        page.click(".map-fold summary")
+    result = Axe().run(page, context=".side")
+    assert result.violations_count == 0, result.generate_report()
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_nodes_are_large_enough_in_the_column(pages, route):
+    boxes = pages[route].eval_on_selector_all(
+        ".map .node rect", "all => all.map((r) => r.getBoundingClientRect()).map((r) => [r.width, r.height])")
+    assert min(min(box) for box in boxes) >= 24
+    column = pages[route].locator(".side").bounding_box()
+    assert column["width"] <= 240
