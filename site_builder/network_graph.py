@@ -143,7 +143,7 @@ class _Finder:
 
     def _view_node(self, view: View) -> Node:
         key = self.key(view.id)
-        array = view.id if view.id in view.steps else (view.steps or view.arrays)[-1]
+        array = view.id if view.id in view.steps else (view.steps or view.arrays)[0]
         owned = [name for name, readers in self.readers.items() if readers[0] == key and name in self.parameters]
         return Node(key, "view", view.id, self.key(array), self.trace.arrays[array].shape, owned)
 

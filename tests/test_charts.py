@@ -115,7 +115,8 @@ def test_the_evaluation_losses_and_the_yardstick_stand_by_the_loss_alone(page, s
     names = part(page, LOSS).locator(".curves .name").all_text_contents()
     assert sorted(names) == sorted([f"training text {ends[0]:.6f}", f"validation text {ends[1]:.3f}", "ln V 10.82"])
     value = scale(page, LOSS)
-    heights = [float(re.search(r",(.*)\)", text)[1]) for text in attributes(part(page, LOSS).locator(".mark"), "transform")]
+    places = attributes(part(page, LOSS).locator(".mark"), "transform")
+    heights = [float(re.search(r",(.*)\)", place)[1]) for place in places]
     assert [value(y) for y in heights] == pytest.approx(ends, abs=1e-3)
     line = part(page, LOSS).locator(".guide").get_attribute("d")
     assert value(float(re.search(r",([\d.]+)H", line)[1])) == pytest.approx(math.log(50257), abs=1e-3)
@@ -321,7 +322,8 @@ def test_play_steps_through_the_updates_and_stops_at_the_end(new_page, other, mo
     page = show(new_page(reduced_motion=motion), other[1], LOSS)
     page.evaluate("""() => { window.seen = [];
         const input = document.querySelector('.updates input');
-        new MutationObserver(() => seen.push(input.getAttribute('aria-valuetext'))).observe(input, { attributes: true }); }""")
+        const note = () => seen.push(input.getAttribute('aria-valuetext'));
+        new MutationObserver(note).observe(input, { attributes: true }); }""")
     page.get_by_role("button", name="Play the updates").click()
     page.get_by_role("button", name="Pause").wait_for()
     page.get_by_role("button", name="Play the updates").wait_for()

@@ -44,7 +44,7 @@ def run(monkeypatch, capfd):
 
 
 def command(*arguments, **options) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "tracer", *arguments], capture_output=True, cwd=ROOT, timeout=120,
+    return subprocess.run([sys.executable, "-m", "tracer", *arguments], capture_output=True, cwd=ROOT, timeout=300,
                           env=ENVIRONMENT, **options)
 
 
@@ -291,11 +291,11 @@ def test_a_recording_replaces_the_one_before(run, recorded, tmp_path):
     folder = tmp_path / "traces"
     shutil.copytree(recorded, folder)
     (folder / "arrays" / "mine.json").write_text("{}")
-    text = "👍🏽 [/b] :cat:"
-    result = run("record", "--updates", "2", "--blocks", "1", "--heads", "4", "--width", "32", "--text", text,
-                 "--validation-text", "é\n\t", "--prompt", "[bold]", "--max-new-tokens", "2", "-o", folder)
+    text = "👍[/b]"
+    result = run("record", "--updates", "1", "--blocks", "1", "--heads", "4", "--width", "32", "--text", text,
+                 "--validation-text", "é\n", "--prompt", "[bold]", "--max-new-tokens", "1", "-o", folder)
     assert result.status == 0, result.err
-    assert f"on {text!r} and" in result.out  # brackets and colons are text, not markup
+    assert f"on {text!r} and" in result.out  # brackets are text, not markup
     (folder / "arrays" / "mine.json").unlink()
     traces = check_recordings(folder, blocks=1, heads=4, width=32)
     assert traces["training"].make["text"] == text
@@ -303,8 +303,8 @@ def test_a_recording_replaces_the_one_before(run, recorded, tmp_path):
 
 
 def test_a_text_without_merges(run, tmp_path):
-    result = run("record", "--updates", "2", "--text", "q", "--validation-text", "~q", "--prompt", "q",
-                 "--max-new-tokens", "2", "-o", tmp_path)
+    result = run("record", "--updates", "1", "--text", "q", "--validation-text", "~q", "--prompt", "q",
+                 "--max-new-tokens", "1", "-o", tmp_path)
     assert result.status == 0, result.err
     traces = check_recordings(tmp_path)
     assert not any(step.kind == "bpe_merge" for step in traces["training"].steps.values())
@@ -324,9 +324,12 @@ def test_an_unreadable_neighbour_stops_nothing_and_nothing_is_removed(run, recor
 def test_evaluate(run, recorded):
     """The same loss as the recording's own evaluation."""
     summary = schema.load(recorded / "training.json").summary
-    result = run("evaluate", "--checkpoint", recorded / "checkpoint.pt", "Hi 你!", "Hi 你好!")
+    result = run("evaluate", "--checkpoint", recorded / "checkpoint.pt", "Hi 你!", "Hi 你好!", ":cat: [/b]")
     assert result.status == 0
-    assert result.out == f"{summary['train_loss']:.6f}  'Hi 你!'\n{summary['validation_loss']:.6f}  'Hi 你好!'\n"
+    first, second, third = result.out.splitlines()
+    assert first == f"{summary['train_loss']:.6f}  'Hi 你!'"
+    assert second == f"{summary['validation_loss']:.6f}  'Hi 你好!'"
+    assert third.endswith("  ':cat: [/b]'")  # no emoji, no markup
 
 
 def test_tokens(run):
@@ -339,7 +342,7 @@ def test_tokens(run):
 
 def test_a_terminal_that_cannot_show_a_letter_gets_its_code():
     result = subprocess.run([sys.executable, "-m", "tracer", "tokens", "你"], capture_output=True, cwd=ROOT,
-                            env={**ENVIRONMENT, "PYTHONIOENCODING": "ascii"}, timeout=120)
+                            env={**ENVIRONMENT, "PYTHONIOENCODING": "ascii"}, timeout=300)
     assert result.returncode == 0, result.stderr
     assert b"bytes   e4 bd a0" in result.stdout and b"\\u2192" in result.stdout
 
@@ -421,7 +424,7 @@ def test_a_training_that_is_stopped_leaves_the_old_folder(recorded, tmp_path, se
     shutil.copytree(recorded, tmp_path, dirs_exist_ok=True)
     process = start_training(tmp_path)
     process.send_signal(sent)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert (process.returncode, out) == (status, "")
     lines = [line for line in err.splitlines() if line]
     assert lines == (["error: interrupted; what was recorded before is as it was"] if sent == signal.SIGINT else [])

@@ -372,14 +372,13 @@ def test_focus_is_seen_on_a_lit_node_too(pages):
 
 def test_map_or_list(pages):
     page = pages["training"]
-    go(page, "head")
+    go(page, "grad.blocks.0.mlp.up")
     for what, seen, hidden in (("steps", ".contents", ".map"), ("map", ".map", ".contents")):
-        page.click(f'[data-show="{what}"]:not(section)')
+        page.click(f'button[data-show="{what}"]')
         expect(page.locator(seen)).to_be_visible()
         expect(page.locator(hidden)).to_be_hidden()
         expect(page.locator(f'button[data-show="{what}"]')).to_have_attribute("aria-pressed", "true")
-        current = page.locator(f"{seen} [aria-current]")
-        expect(current).to_be_in_viewport()
+        expect(page.locator(f"{seen} [aria-current]")).to_be_in_viewport()
 
 
 def test_on_a_phone_the_map_is_folded(site, new_page):
@@ -413,7 +412,8 @@ def test_no_complaint_from_axe(site, new_page, scheme, viewport):
     page.wait_for_selector(".scripted .current")
     if viewport is NARROW:
         page.click(".map-fold summary")
-    result = Axe().run(page, context=".side")
+    page.evaluate("document.querySelector('main').replaceChildren()")  # hundreds of hidden steps take axe a minute
+    result = Axe().run(page, context=".side", options={"preload": False})
     assert result.violations_count == 0, result.generate_report()
 
 

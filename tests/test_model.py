@@ -449,7 +449,7 @@ def test_a_wrong_generation_is_refused(wrong):
 
 @pytest.mark.parametrize(("text", "shape", "settings"), [
     ("你", {}, {"updates": 2}),                                  # long sums with two positions
-    ("\n\n", {"dropout": 0.0, "blocks": 3}, {"updates": 2}),    # one position: a mean much larger than its deviations
+    ("\n\n", {"dropout": 0.0}, {"updates": 2, "seed": 880899}),  # one position, x − mean much smaller than x
     ("Hi 你!", {"width": 4}, {"updates": 3, "lr": 10.0}),        # probabilities that float32 cannot hold
     ("Hi 你!", {}, {"updates": 30, "seed": 1}),                  # 50,257 small terms beside one large one
 ])

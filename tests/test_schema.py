@@ -373,7 +373,7 @@ schema.save(trace, path)
 def test_a_recording_that_is_killed_leaves_the_old_one(saved, call, number):
     """SIGKILL while the array file is written, before it is renamed, and before the trace is."""
     before = folder_bytes(saved.parent)
-    result = subprocess.run([sys.executable, "-c", KILLED, str(saved), call, str(number)], cwd=ROOT, timeout=60)
+    result = subprocess.run([sys.executable, "-c", KILLED, str(saved), call, str(number)], cwd=ROOT, timeout=300)
     assert result.returncode == -signal.SIGKILL
     after = folder_bytes(saved.parent)
     assert {name: after[name] for name in before} == before

@@ -125,7 +125,7 @@ else:
 
 def python(code: str, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=ROOT,
-                          timeout=120, env={**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "80"})
+                          timeout=300, env={**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "80"})
 
 
 def test_verify_needs_no_torch():

@@ -27,8 +27,8 @@ export function choices(name, labels, chosen, choose) {
     buttons.forEach((button, j) => button.setAttribute("aria-pressed", String(i === j)));
     choose(i);
   };
-  const buttons = labels.map((label, i) => (
-    h("button", { type: "button", class: "chip", "aria-pressed": String(i === chosen), onclick: () => press(i) }, label)));
+  const buttons = labels.map((label, i) => h("button",
+    { type: "button", class: "chip", "aria-pressed": String(i === chosen), onclick: () => press(i) }, label));
   return h("div", { class: "pick", role: "group", "aria-label": name }, h("span", {}, name), buttons);
 }
 
@@ -47,6 +47,16 @@ export function onKeys(element, press) {
     event.preventDefault();
     event.stopPropagation();
   });
+}
+
+/** Put text on the clipboard; false when the browser does not let a page do that. */
+export async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Text with {names} filled in. */

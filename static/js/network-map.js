@@ -79,28 +79,30 @@ function writeShape(node, { mode, pass, parameter }, store) {
   text.textContent = mode === "backward" && node.dataset.lit ? `↑ ${shape}` : shape;
 }
 
-/** Scroll the box around the map, and nothing else, until the lit node is in sight. */
+/** Scroll the box around the map or the list, and nothing else, until the current place is in sight. */
 function reveal() {
-  const node = nodes.find((one) => one.dataset.lit);
-  const box = [fold?.querySelector(".map"), fold, side].find((one) => one && one.scrollHeight > one.clientHeight + 1);
-  if (!node || !box) return;
+  const boxes = side?.dataset.show === "steps" && !narrow.matches ? [side.querySelector(".contents")]
+    : [fold?.querySelector(".map"), fold];
+  const place = boxes.at(-1)?.querySelector(".node[data-lit], .contents a[aria-current]");
+  const box = boxes.find((one) => one && one.scrollHeight > one.clientHeight + 1);
+  if (!place || !box) return;
   const outer = box.getBoundingClientRect();
   const height = Math.min(outer.bottom, innerHeight - 60) - outer.top;
-  const top = node.getBoundingClientRect().top - outer.top;
+  const top = place.getBoundingClientRect().top - outer.top;
   if (top < 40 || top > height - 60) box.scrollTop += top - height / 3;
 }
 
 /** Map or list of steps, in a wide window; in a narrow one the map is folded. */
 function show(what) {
   side.dataset.show = what;
-  for (const button of side.querySelectorAll("[data-show]")) {
+  for (const button of side.querySelectorAll("button[data-show]")) {
     button.setAttribute("aria-pressed", String(button.dataset.show === what));
   }
   reveal();
 }
 
 if (fold) {
-  for (const button of side.querySelectorAll("[data-show]")) {
+  for (const button of side.querySelectorAll("button[data-show]")) {
     button.addEventListener("click", () => show(button.dataset.show));
   }
   fold.open = !narrow.matches;

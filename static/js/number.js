@@ -1,6 +1,6 @@
 // The opened number: what it is, how it was made, whether it can be made again, where it goes.
 
-import { fill, h } from "dom";
+import { copy, fill, h } from "dom";
 import { exact, format, ulpAt, ulpsApart } from "format";
 import { walk } from "evaluate";
 import { ordinal } from "store";
@@ -9,13 +9,14 @@ import { number, Working } from "working";
 
 /**
  * Draw the number `array[index]` into `panel`.
- * context: { store, words, open(array, index), home(array), title(view), link(array, index) }
+ * context: { store, words, open(array, index), home(array), title(view), link(array, index), wanted() }
  * Returns the operands that the number reads, as [{array, index}], all at once and term by term.
  */
 export async function showNumber(panel, array, index, context) {
   const { store, words } = context;
   const step = store.step(array);
   await store.load([array, ...(step ? Object.values(step.operands) : []), ...indexOperands(store, array)]);
+  if (!context.wanted()) return { reads: [], frames: [] }; // another number was opened meanwhile
   const recorded = store.value(array, index);
   const dtype = store.array(array).dtype;
   const working = step ? new Working(store.computation(array), store, store.outline.symbols[step.kind]).explain(index) : null;
@@ -191,8 +192,7 @@ function listing(title, write, words) {
     if (!details.open || details.querySelector("pre")) return;
     const text = write();
     const button = h("button", { type: "button", class: "link", onclick: async () => {
-      await navigator.clipboard?.writeText(text);
-      button.textContent = words.copied;
+      if (await copy(text)) button.textContent = words.copied;
     } }, words.copy);
     details.append(button, h("pre", { tabindex: 0 }, h("code", {}, text)));
   });
@@ -201,8 +201,7 @@ function listing(title, write, words) {
 
 function copyButton(array, index, { words, link }) {
   const button = h("button", { type: "button", class: "link", onclick: async () => {
-    await navigator.clipboard?.writeText(new URL(link(array, index), location.href).href);
-    button.textContent = words.copied;
+    if (await copy(new URL(link(array, index), location.href).href)) button.textContent = words.copied;
   } }, words.copy_link);
   return button;
 }

@@ -84,8 +84,10 @@ export class Player {
     const shared = state.at[this.store.outline.letters[SHARED]];
     if (!state.of && shared !== undefined) this.chosen.set(SHARED, shared);
     this.digits = state.digits;
-    this.setNotice(!known || (state.of && !number) ? this.words.unknown_link : "");
-    this.showStep(current, number);
+    this.setNotice(!known ? this.words.unknown_link : state.of && !number ? this.words.unknown_number : "");
+    if (number) this.keepChoice(state.of, number);
+    this.showStep(current);
+    this.linkLanguages();
     if (number) this.showNumber(state.of, number);
     else this.closeNumber(false);
   }
@@ -138,12 +140,11 @@ export class Player {
     return this.link(of, this.store.array(of).axes.map((axis, i) => Math.min(this.chosen.get(axis) ?? 0, shape[i] - 1)), view);
   }
 
-  showStep(index, number) {
+  showStep(index) {
     const changed = index !== this.current;
     const digitsChanged = this.drawnDigits !== this.digits;
     this.current = index;
     if (changed || digitsChanged) this.drawStep();
-    if (number) this.keepChoice(this.currentState?.of, number);
     if (!changed) return;
     const section = this.sections[index];
     document.querySelector("section.step.current")?.classList.remove("current");
@@ -176,6 +177,10 @@ export class Player {
       if (here) a.parentElement.parentElement.scrollLeft = a.parentElement.offsetLeft - 40;
     });
     lightMap(id, this.store);
+  }
+
+  /** The other language leads to the same place. */
+  linkLanguages() {
     for (const other of document.querySelectorAll("a[data-language]")) {
       other.href = other.href.split("#")[0] + location.hash;
     }
@@ -193,7 +198,9 @@ export class Player {
     this.tables.clear();
     this.drawCharts();
     document.querySelectorAll("[data-digits]").forEach((b) => b.setAttribute("aria-pressed", String(b.dataset.digits === String(this.digits))));
-    for (const part of this.sections[this.current].querySelectorAll("[data-array]")) {
+    const parts = this.sections[this.current].querySelectorAll("[data-array]");
+    this.small = SMALL * Math.min(1, 4 / parts.length); // a step with very many parts must not show thousands of numbers
+    for (const part of parts) {
       const name = part.dataset.array;
       part.querySelector(".numbers").replaceWith(this.newTable(name, true));
       const box = part.querySelector(".operands");
@@ -223,7 +230,7 @@ export class Player {
   operandTables(name) {
     const step = this.store.step(name);
     return [...new Set(Object.values(step?.operands ?? {}))].map((operand) => {
-      const open = this.store.size(operand) <= SMALL && !this.store.isDerived(operand);
+      const open = this.store.size(operand) <= this.small && !this.store.isDerived(operand);
       const view = this.home.get(operand);
       const details = h("details", { open }, h("summary", {}, h("code", {}, operand), ` ${this.store.shape(operand).join(" × ")}`),
         view ? h("p", { class: "soft" }, `${this.words.came_from} `, h("a", { href: `#step=${view}` }, this.title(view))) : null);
@@ -269,6 +276,7 @@ export class Player {
     const at = Object.fromEntries(letters.map((letter, j) => [letter, j === place ? i : index[j]]));
     const address = write({ step: this.ids[this.current], of, at, digits: this.digits }, letters);
     history.replaceState(null, "", address);
+    this.linkLanguages();
     if (of) this.go(parse(address));
   }
 
@@ -310,7 +318,7 @@ export class Player {
     const mine = this.currentState;
     const context = { store: this.store, words: this.words, home: (name) => this.home.get(name), title: (view) => this.title(view),
       link: (name, at) => this.link(name, at), open: (name, at, travel) => this.open(name, at, travel), close: () => this.closeNumber(true),
-      term: () => this.term, chooseTerm: (n) => this.chooseTerm(n), motion: () => this.motionControls() };
+      wanted: () => this.currentState === mine, term: () => this.term, chooseTerm: (n) => this.chooseTerm(n), motion: () => this.motionControls() };
     try {
       const { reads, frames } = await showNumber(this.panel, array, index, context);
       if (this.currentState !== mine) return;
@@ -318,6 +326,7 @@ export class Player {
       this.frames = frames;
       this.motion.load(frames, (frame, n) => this.markTerm(frame.term ? n : null));
     } catch (error) {
+      if (this.currentState !== mine) return;
       this.panel.replaceChildren(h("p", { class: "wrong", role: "alert" }, fill(this.words.load_failed, { file: error.message })));
     }
     this.redrawChosen();
@@ -395,8 +404,9 @@ export class Player {
     this.mark();
     if (byUser) {
       history.pushState(null, "", write({ step: this.ids[this.current], digits: this.digits, at: {} }, []));
-      const table = was && this.tables.get(was.of)?.[0];
-      table?.makeReachable(true);
+      this.linkLanguages();
+      const found = was && (this.tables.get(was.of) ?? []).some((table) => table.focusOn(was.index));
+      if (!found) this.sections[this.current].querySelector("h2").focus({ preventScroll: true });
     }
   }
 

@@ -1,20 +1,28 @@
 // The recording in the browser: its outline, and its numbers as they are needed.
 
-import { Computation, walk } from "evaluate";
+import { children, Computation, walk } from "evaluate";
 
 const TYPES = { float32: Float32Array, float64: Float64Array, int64: BigInt64Array };
+
+const asked = new Map(); // name → promise of its content: two tables may ask for one script
 
 /** Add a data script to the page and wait for what it hands over. */
 function receive(name, root) {
   const { received, waiting } = window.twoRoutes;
   if (received.has(name)) return Promise.resolve(received.get(name));
-  return new Promise((resolve, reject) => {
-    waiting.set(name, resolve);
-    const script = document.createElement("script");
-    script.src = `${root}data/${name}.js`;
-    script.addEventListener("error", () => reject(new Error(`data/${name}.js`)));
-    document.head.append(script);
-  });
+  if (!asked.has(name)) {
+    asked.set(name, new Promise((resolve, reject) => {
+      waiting.set(name, resolve);
+      const script = document.createElement("script");
+      script.src = `${root}data/${name}.js`;
+      script.addEventListener("error", () => {
+        asked.delete(name); // a later try may find it
+        reject(new Error(`data/${name}.js`));
+      });
+      document.head.append(script);
+    }));
+  }
+  return asked.get(name);
 }
 
 function bytesOf(text) {
@@ -53,7 +61,6 @@ export class Store {
     this.outline = outline;
     this.root = root;
     this.numbers = new Map();
-    this.scripts = new Map();
     this.computations = new Map();
     this.labelLists = new Map();
     this.usesOf = this.findUses();
@@ -74,7 +81,7 @@ export class Store {
     return uses;
   }
 
-  has(name) { return name in this.outline.arrays; }
+  has(name) { return Object.hasOwn(this.outline.arrays, name); }
   array(name) { return this.outline.arrays[name]; }
   shape(name) { return this.outline.arrays[name].shape; }
   isDerived(name) { return Boolean(this.array(name).derived); }
@@ -103,8 +110,7 @@ export class Store {
   async loadStored(name) {
     if (this.numbers.has(name)) return;
     const { script, dtype } = this.array(name);
-    if (!this.scripts.has(script)) this.scripts.set(script, receive(script, this.root));
-    const content = await this.scripts.get(script);
+    const content = await receive(script, this.root);
     const text = typeof content === "string" ? content : content[name];
     if (!this.numbers.has(name)) this.numbers.set(name, decode(text, dtype));
   }
@@ -178,9 +184,10 @@ function reached(step, operand, index, store) {
   const follow = (name, at, depth) => {
     for (const equation of step.equations) {
       if (equation[0] === name && depth > 0) continue;
-      for (const node of walk(equation[2])) {
-        if (node[0] !== "read" || node[1] !== name || (depth === 0) !== computation.isOperand(name)) continue;
+      for (const { node, guards } of readsOf(equation[2])) {
+        if (node[1] !== name || (depth === 0) !== computation.isOperand(name)) continue;
         for (const letters of solve(node[2], at, computation)) {
+          if (guards.some((guard) => isShut(guard, letters, computation))) continue;
           const pattern = equation[1].map((item) => letters[item[1]] ?? null);
           if (equation === computation.target) found.set(String(pattern), pattern);
           else follow(equation[0], pattern, depth + 1);
@@ -190,6 +197,23 @@ function reached(step, operand, index, store) {
   };
   follow(operand, index, 0);
   return [...found.values()];
+}
+
+/** Every element read in an expression, with the choices that it stands behind: [condition, outcome]. */
+function* readsOf(node, guards = []) {
+  if (node[0] === "read") yield { node, guards };
+  const [condition, yes, no] = node[0] === "where" ? children(node) : [];
+  for (const child of children(node)) {
+    yield* readsOf(child, child === yes ? [...guards, [condition, true]] : child === no ? [...guards, [condition, false]] : guards);
+  }
+}
+
+/** Whether a choice goes the other way, as far as the letters alone decide it. */
+function isShut([condition, outcome], letters, computation) {
+  const reads = (body) => [...walk(body)].filter((node) => node[0] === "read");
+  const unknown = [...walk(condition)].some((node) => (node[0] === "letter" && !(node[1] in letters)) ||
+    (node[0] === "read" && (computation.isOperand(node[1]) || reads(computation.equations.get(node[1])[2]).length > 0)));
+  return !unknown && Boolean(computation.evaluate(condition, letters)) !== outcome;
 }
 
 /** Letters for which an index expression takes the values of `at` (null: any value). */

@@ -50,6 +50,7 @@ export class ArrayTable {
   draw() {
     this.scale = this.largest();
     this.long = this.rows > LONG;
+    const focused = this.body?.contains(document.activeElement);
     this.body = h("tbody");
     this.grid = h("table", { role: "grid", "aria-label": this.name, "aria-rowcount": this.rows + 1 },
       this.head(), this.body);
@@ -61,6 +62,7 @@ export class ArrayTable {
     if (this.long) this.viewport.addEventListener("scroll", oncePerFrame(() => this.drawRows()));
     this.first = -1;
     this.drawRows();
+    if (focused) this.makeReachable(true);
     if (this.isShared(this.down)) this.follow();
   }
 
@@ -229,8 +231,18 @@ export class ArrayTable {
   makeReachable(focus) {
     const cell = this.body.querySelector("td.sel") ?? this.at(this.cursor?.[0], this.cursor?.[1]) ?? this.body.querySelector("td[data-r]");
     if (!cell) return;
+    this.body.querySelector('td[tabindex="0"]')?.setAttribute("tabindex", "-1");
     cell.tabIndex = 0;
     if (focus) cell.focus({ preventScroll: true });
+  }
+
+  /** Put the focus on the cell of a number; false when it is not in view. */
+  focusOn(index) {
+    const cell = this.cellOf(index);
+    if (!cell) return false;
+    this.cursor = [Number(cell.dataset.r), Number(cell.dataset.c)];
+    this.makeReachable(true);
+    return true;
   }
 
   at(r, c) {
