@@ -1,7 +1,11 @@
 """From recordings to a folder of files that open by double-click."""
 
+import multiprocessing
 import shutil
+import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import jinja2
@@ -36,7 +40,8 @@ def build(traces: Path, output: Path) -> Path:
 
 
 def _check_output(output: Path) -> None:
-    if output.exists() and not (output.is_dir() and ((output / "two-routes.css").exists() or not any(output.iterdir()))):
+    is_site = (output / "two-routes.css").exists() or (output.is_dir() and not any(output.iterdir()))
+    if output.exists() and not is_site:
         raise UserError(f"{output} exists and is not a site of Two Routes: choose another --output")
 
 
@@ -48,20 +53,41 @@ def _replace(fresh: Path, output: Path) -> None:
 
 def _write_site(recordings: dict[str, Trace], folder: Path) -> None:
     (folder / "data").mkdir(parents=True)
+    templates = _environment()
+    modules = import_map(ROOT / "static" / "js")
+    _write(folder / "index.html", templates.get_template("index.html").render(
+        words={language: Strings(language) for language in LANGUAGES}, languages=LANGUAGES))
+    jobs = [partial(_write_language, folder, language, recordings, templates, modules) for language in LANGUAGES]
+    _side_by_side([*jobs, partial(_write_data, folder, recordings)])
+
+
+def _side_by_side(jobs: list[Callable[[], None]]) -> None:
+    """Run jobs that do not depend on one another, each in a process of its own where forking is cheap."""
+    if sys.platform != "linux":
+        for job in jobs:
+            job()
+        return
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=job) for job in jobs[1:]]
+    for process in processes:
+        process.start()
+    jobs[0]()
+    for process in processes:
+        process.join()
+        if process.exitcode:
+            raise RuntimeError("a part of the site could not be written; the cause stands above")
+
+
+def _write_data(folder: Path, recordings: dict[str, Trace]) -> None:
     for trace in recordings.values():
         for name, content in route_data(trace).scripts.items():
             (folder / "data" / name).write_bytes(content)
     shutil.copyfile(ROOT / "static" / "css" / "two-routes.css", folder / "two-routes.css")
     shutil.copyfile(ROOT / "static" / "boot.js", folder / "boot.js")
-    templates = _environment()
-    modules = import_map(ROOT / "static" / "js")
-    _write(folder / "index.html", templates.get_template("index.html").render(
-        words={language: Strings(language) for language in LANGUAGES}, languages=LANGUAGES))
-    for language in LANGUAGES:
-        _write_language(folder, language, recordings, templates, modules)
 
 
-def _write_language(folder: Path, language: str, recordings: dict[str, Trace], templates, modules: str) -> None:
+def _write_language(folder: Path, language: str, recordings: dict[str, Trace], templates: jinja2.Environment,
+                    modules: str) -> None:
     strings = Strings(language)
     common = {"language": language, "languages": LANGUAGES, "words": strings, "root": "../",
               "modules": modules, "nonce": nonce(modules), "traces": recordings,
@@ -69,13 +95,18 @@ def _write_language(folder: Path, language: str, recordings: dict[str, Trace], t
     titles = {route: {page.id: page.title for chapter in told for page in chapter.pages}
               for route, told in common["chapters"].items()}
     common["maps"] = {route: network_map(trace, titles[route], strings) for route, trace in recordings.items()}
-    common["wide_map"] = network_map(recordings["training"], titles["training"], strings, columns=True)
-    prose = told(recordings["training"], language, strings, ["home", "home:training", "home:states"])
-    prose |= told(recordings["generation"], language, strings, ["home:generation"])
-    _write(folder / language / "index.html", templates.get_template("home.html").render(page="index", prose=prose, **common))
+    _write_home(folder / language / "index.html", recordings, templates.get_template("home.html"), common | {
+        "wide_map": network_map(recordings["training"], titles["training"], strings, columns=True)})
     for route, trace in recordings.items():
         _write(folder / language / f"{route}.html",
                templates.get_template("route.html").render(page=route, trace=trace, **common))
+
+
+def _write_home(path: Path, recordings: dict[str, Trace], template: jinja2.Template, common: dict) -> None:
+    language, strings = common["language"], common["words"]
+    prose = told(recordings["training"], language, strings, ["home", "home:training", "home:states"])
+    prose |= told(recordings["generation"], language, strings, ["home:generation"])
+    _write(path, template.render(page="index", prose=prose, **common))
 
 
 def _environment() -> jinja2.Environment:

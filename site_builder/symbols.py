@@ -7,7 +7,8 @@ name means different things in different operations.
 SYMBOLS = {
     "x": "x", "weight": "W", "bias": "b", "table": "E", "query": "Q", "key": "K", "value": "V", "scores": "S",
     "weights": "A", "mask": "m", "mean": r"\mu", "rstd": "r", "variance": r"\sigma^2", "normalised": r"\hat{x}",
-    "logits": "z", "targets": "y", "log_sum_exp": r"\Lambda", "target_logit": "z^{y}", "out": "y", "ids": r"\mathrm{id}",
+    "logits": "z", "targets": "y", "log_sum_exp": r"\Lambda", "target_logit": "z^{y}", "out": "y",
+    "ids": r"\mathrm{id}",
     "largest": r"z^{\max}", "total": r"\Sigma", "e": "e", "u": "u", "m": "m", "v": "v", "gradient": "g",
     "before": r"\theta", "after": r"\theta'", "m_hat": r"\hat{m}", "v_hat": r"\hat{v}", "beta1": r"\beta_1",
     "beta2": r"\beta_2", "lr": r"\eta", "weight_decay": r"\lambda", "eps": r"\varepsilon", "step": "s", "p": "p",
@@ -58,7 +59,8 @@ _TEXT = {r"\mu": "μ", r"\sigma^2": "σ²", r"\hat{x}": "x̂", r"\Lambda": "Λ",
          r"\Sigma": "Σ", r"\theta": "θ", r"\theta'": "θ′", r"\hat{m}": "m̂", r"\hat{v}": "v̂", r"\beta_1": "β₁",
          r"\beta_2": "β₂", r"\eta": "η", r"\lambda": "λ", r"\varepsilon": "ε", r"\Phi": "Φ", r"\varphi": "φ",
          r"\tau": "τ", r"\gamma": "γ", r"\beta": "β", r"\ell": "ℓ", r"S^{\mathrm{mask}}": "Sᵐ", r"S^{\max}": "Sᵐᵃˣ",
-         "g_1": "g₁", "g_2": "g₂", "x'": "x′", r"\mathrm{id}": "id", r"\mathrm{id}'": "id′", "z'": "z′", r"\Delta L": "ΔL", r"\Delta L'": "ΔL′", "L'": "L′"}
+         "g_1": "g₁", "g_2": "g₂", "x'": "x′",
+         r"\mathrm{id}": "id", r"\mathrm{id}'": "id′", "z'": "z′", r"\Delta L": "ΔL", r"\Delta L'": "ΔL′", "L'": "L′"}
 
 
 def symbol_text(kind: str, name: str) -> str:

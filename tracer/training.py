@@ -1,6 +1,5 @@
 """Train a model on one text: the settings, the optimizer, the loop."""
 
-import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
@@ -8,6 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from tracer.errors import UserError
+
+LARGEST_LR = 1000
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,8 @@ class TrainingSettings:
     def __post_init__(self):
         if self.updates < 1:
             raise UserError(f"updates must be at least 1, not {self.updates}")
-        if not 0 <= self.lr < math.inf:
-            raise UserError(f"lr must be a number from 0 on, not {self.lr}")
+        if not 0 <= self.lr <= LARGEST_LR:
+            raise UserError(f"lr must be from 0 to {LARGEST_LR}, not {self.lr}: beyond, float32 overflows")
         check_seed(self.seed)
 
     def to_json(self) -> dict:

@@ -6,6 +6,7 @@ const fold = side?.querySelector(".map-fold");
 const nodes = [...(side?.querySelectorAll(".node") ?? [])];
 const views = nodes.filter((node) => node.classList.contains("view")).map((node) => node.dataset.key);
 const steps = new Set([...document.querySelectorAll("section.step")].map((section) => section.dataset.step));
+const inThousands = new Intl.NumberFormat("en-US");
 let round = side?.querySelector(".map")?.dataset.pass ?? "";
 
 /** What the map shows for a step: which nodes (a test), in which direction, and the pass that it is in. */
@@ -64,7 +65,7 @@ function setCurrent(node, value) {
 function enterPass(node, pass) {
   const there = steps.has(pass + node.dataset.key);
   node.classList.toggle("absent", !there);
-  if (!there) return;
+  if (!there || node.dataset.step === pass + node.dataset.key) return;
   node.dataset.step = pass + node.dataset.key;
   node.setAttribute("href", `#step=${node.dataset.step}`);
 }
@@ -75,8 +76,9 @@ function writeShape(node, { mode, pass, parameter }, store) {
   const array = mode === "update" && node.dataset.lit ? parameter : pass + node.dataset.array;
   if (!text || !store) return;
   const lengths = store.has(array) ? store.shape(array) : [];
-  const shape = lengths.map((length) => length.toLocaleString("en-US")).join("×");
-  text.textContent = mode === "backward" && node.dataset.lit ? `↑ ${shape}` : shape;
+  const shape = lengths.map((length) => inThousands.format(length)).join("×");
+  const said = mode === "backward" && node.dataset.lit ? `↑ ${shape}` : shape;
+  if (text.textContent !== said) text.textContent = said;
 }
 
 /** Scroll the box around the map or the list, and nothing else, until the current place is in sight. */
