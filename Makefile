@@ -13,12 +13,16 @@ TRACES ?= traces
 SITE ?= site
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Installs what pyproject.toml lists, with these extras; the checkout itself is run in place, not installed.
+install = $(BIN)/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
+  print(*p['dependencies'], *[r for e in '$(1)'.split() for r in p['optional-dependencies'][e]], sep='\n')" \
+  > $(VENV)/requirements.txt && \
+  $(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement $(VENV)/requirements.txt
 
 .PHONY: help site serve traces verify test lint bench clean
 
 help:
-	@sed -n 's/^# //p' $(firstword $(MAKEFILE_LIST))
+	@sed -n '1,/^$$/s/^# //p' $(firstword $(MAKEFILE_LIST))
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -29,17 +33,17 @@ $(BIN)/python:
 # One stamp for each set of packages; changed requirements install again.
 $(VENV)/site.ready: pyproject.toml | $(BIN)/python
 	@echo "installing what the site needs"
-	@$(PIP) --editable .
+	@$(call install,)
 	@touch $@
 
 $(VENV)/record.ready: pyproject.toml | $(BIN)/python
 	@echo "installing what recording needs (torch among it)"
-	@$(PIP) --editable '.[record]'
+	@$(call install,record)
 	@touch $@
 
 $(VENV)/test.ready: pyproject.toml tests/browser.py | $(BIN)/python
 	@echo "installing what tests need (torch and a browser among it)"
-	@$(PIP) --editable '.[record,test]'
+	@$(call install,record test)
 	@$(BIN)/python tests/browser.py
 	@touch $@
 
@@ -65,5 +69,5 @@ bench: $(VENV)/test.ready
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
-	rm -rf $(SITE) $(VENV) build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(SITE) $(VENV) .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -52,7 +52,9 @@ export class Computation {
     this.equations = new Map(step.equations.map((equation) => [equation[0], equation]));
     this.target = step.equations.at(-1);
     this.sizes = this.letterSizes();
+    // Intermediate values that take a reduction are kept; the others are computed when they are read.
     this.locals = new Map();
+    this.kept = new Set(step.equations.filter(([, , body]) => [...walk(body)].some((node) => node[0] === "reduce")).map(([name]) => name));
     this.orders = new Map();
   }
 
@@ -110,6 +112,7 @@ export class Computation {
   read(name, index) {
     const equation = this.equations.get(name);
     if (!equation) return this.source.value(this.step.operands[name], index);
+    if (!this.kept.has(name)) return this.element(equation, index);
     const key = `${name} ${index}`;
     if (!this.locals.has(key)) this.locals.set(key, this.element(equation, index));
     return this.locals.get(key);
@@ -118,14 +121,33 @@ export class Computation {
   reduce(node, letters) {
     if (node[1] === "nth_largest") return this.nthLargest(node, letters);
     let result = node[1] === "sum" ? 0 : -Infinity;
-    for (const bound of this.range(node[2], letters)) {
+    this.each(node[2], letters, (bound) => {
       const value = this.evaluate(node[3], bound);
       result = node[1] === "sum" ? result + value : Math.max(result, value);
-    }
+    });
     return result;
   }
 
-  /** The letters in every combination of the reduced ones. One object, changed in place. */
+  /** How many combinations of the reduced letters there are. */
+  count(over) {
+    return over.reduce((n, item) => n * this.sizes[item[1]], 1);
+  }
+
+  /** `visit` the letters in every combination of the reduced ones. One object, changed in place. */
+  each(over, letters, visit) {
+    const bound = { ...letters };
+    const loop = (depth) => {
+      if (depth === over.length) { visit(bound); return; }
+      const name = over[depth][1];
+      for (let i = 0; i < this.sizes[name]; i++) {
+        bound[name] = i;
+        loop(depth + 1);
+      }
+    };
+    loop(0);
+  }
+
+  /** The same, one combination at a time. */
   *range(over, letters) {
     const bound = { ...letters };
     const names = over.map((item) => item[1]);
@@ -142,8 +164,7 @@ export class Computation {
   nthLargest(node, letters) {
     // The order does not depend on n: it is sorted once.
     if (!this.orders.has(node)) {
-      const values = [...this.range(node[2], letters)].length;
-      const list = Float64Array.from({ length: values }, (_, i) => this.evaluate(node[3], { ...letters, [node[2][0][1]]: i }));
+      const list = Float64Array.from({ length: this.count(node[2]) }, (_, i) => this.evaluate(node[3], { ...letters, [node[2][0][1]]: i }));
       this.orders.set(node, Array.from(list.keys()).sort((a, b) => list[b] - list[a] || a - b));
     }
     return this.orders.get(node)[this.evaluate(node[4], letters)];

@@ -110,6 +110,8 @@ if (fold) {
   fold.open = !narrow.matches;
   narrow.addEventListener("change", () => { fold.open = !narrow.matches; });
   fold.addEventListener("toggle", reveal);
-  fold.addEventListener("click", (event) => { if (narrow.matches && event.target.closest(".node")) fold.open = false; });
+  fold.addEventListener("click", (event) => {
+    if (narrow.matches && event.target.closest(".node")) fold.open = false;
+  });
   show("map");
 }

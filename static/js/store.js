@@ -134,10 +134,13 @@ export class Store {
 
   /** A number that is not stored: computed once, in double precision. */
   derivedValue(name, flat) {
-    if (!this.numbers.has(name)) this.numbers.set(name, new Map());
-    const known = this.numbers.get(name);
-    if (!known.has(flat)) known.set(flat, this.computation(name).value(unflatten(flat, this.shape(name))));
-    return known.get(flat);
+    if (!this.numbers.has(name)) this.numbers.set(name, { values: new Float64Array(this.size(name)), known: new Uint8Array(this.size(name)) });
+    const { values, known } = this.numbers.get(name);
+    if (!known[flat]) {
+      values[flat] = this.computation(name).value(unflatten(flat, this.shape(name)));
+      known[flat] = 1;
+    }
+    return values[flat];
   }
 
   /** The computation of an array; its intermediate values are kept between numbers. */
@@ -228,8 +231,7 @@ function solve(items, at, computation) {
     const names = [...new Set([...walk(item)].filter((n) => n[0] === "letter").map((n) => n[1]))];
     solutions = solutions.flatMap((solution) => {
       const free = names.filter((name) => !(name in solution)).map((name) => ["letter", name]);
-      return [...computation.range(free, solution)].length === 0 ? [] :
-        matching(computation, free, solution, item, at[axis]);
+      return matching(computation, free, solution, item, at[axis]);
     });
   });
   return solutions;

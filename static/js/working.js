@@ -6,6 +6,7 @@ const LEVEL = { sum: 1, product: 2, atom: 3 };
 const OPERATOR = { "+": " + ", "-": " − ", "*": " × ", "/": " ∕ ", "//": " div ", "%": " mod ", "**": "^" };
 const OPERATOR_LEVEL = { "+": 1, "-": 1, "*": 2, "/": 2, "//": 2, "%": 2, "**": 3 };
 const COMPARISON = { "==": " = ", "<=": " ≤ ", "<": " < ", ">=": " ≥ ", ">": " > " };
+const SAID = new Set(["number", "letter", "size", "name"]); // what an equation says is exact: no measure of rounding
 const MAX_LINES = 24;
 const MAX_MEMBERS = 8;
 
@@ -87,7 +88,7 @@ export class Working {
   /** A node as {value, names, numbers, level}. */
   describe(node, letters) {
     const result = this[node[0]](node, letters);
-    this.note(result.value);
+    if (!SAID.has(node[0])) this.note(result.value);
     return result;
   }
 
@@ -184,17 +185,17 @@ export class Terms {
   constructor(working, node, letters) {
     this.working = working;
     this.node = node;
-    this.bounds = [...working.computation.range(node[2], letters)].length;
+    this.bounds = working.computation.count(node[2]);
     this.list = [];
     this.total = 0;
     let running = 0;
-    for (const bound of working.computation.range(node[2], letters)) {
+    working.computation.each(node[2], letters, (bound) => {
       const early = this.list.length < 64;
       const term = early ? working.describe(node[3], { ...bound }) : { value: working.computation.evaluate(node[3], bound) };
       working.note(term.value);
       running += term.value;
       if (early) this.list.push({ ...term, running });
-    }
+    });
     this.total = running;
   }
 
