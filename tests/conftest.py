@@ -90,13 +90,14 @@ class Pages:
         self.contexts: list[BrowserContext] = []
         self.wrong: list[str] = []
 
-    def __call__(self, allowed: tuple[str, ...] = LOCAL, **options) -> Page:
-        """`allowed`: how the addresses begin that may be asked for; `options`: those of `new_context`."""
+    def __call__(self, allowed: tuple[str, ...] = LOCAL, quiet: tuple[str, ...] = (), **options) -> Page:
+        """`allowed`: how the addresses begin that may be asked for; `quiet`: files that are missing on purpose."""
         context = self.browser.new_context(**options)
         context.set_default_timeout(PATIENCE)
         self.contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda message: message.type in ("error", "warning") and self.note(message.text))
+        page.on("console", lambda message: message.type in ("error", "warning")
+                and not message.location["url"].endswith(quiet or ("\0",)) and self.note(message.text))
         page.on("pageerror", lambda error: self.note(f"{error.message}\n{error.stack}"))
         page.on("dialog", lambda dialog: (self.note(f"dialog: {dialog.message}"), dialog.dismiss()))
         page.on("request", lambda request: request.url.startswith(allowed) or self.note(f"request: {request.url}"))

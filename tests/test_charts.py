@@ -235,9 +235,7 @@ def test_keys_on_a_chart_move_the_slider_and_not_the_step(page, site):
         chosen.append(int(page.locator(SLIDER).input_value()))
     assert chosen == [2, 3, 2, 12, 120, 110, 1]
     assert "step=series.loss" in page.url
-    assert page.locator(".updates [role=status]").inner_text() == "", "nothing is said while keys are held"
-    page.wait_for_function("document.querySelector('.updates [role=status]').textContent.includes('position') === false"
-                           " && document.querySelector('.updates [role=status]').textContent.includes('update 1:')")
+    page.wait_for_function("document.querySelector('.updates [role=status]').textContent.startsWith('0 Hi: update 1:')")
 
 
 def test_keys_on_a_map_walk_its_cells_and_open_one(page, site, training_trace):
@@ -367,7 +365,9 @@ def test_pictures_say_first_chosen_and_last(page, site, training_trace):
 @pytest.mark.parametrize("view", [LOSS, "series.attention", ROWS])
 def test_axe_finds_nothing_and_the_page_is_not_wider_than_the_screen(new_page, site, view, language, width, scheme):
     page = show(new_page(viewport={"width": width, "height": 800}, color_scheme=scheme), site, view, language, "&s=40")
-    found = Axe().run(page).response["violations"]
+    # Hundreds of hidden steps cost axe a minute; to preload styles it would fetch them.
+    page.evaluate("document.querySelectorAll('section.step:not(.current)').forEach((step) => step.remove())")
+    found = Axe().run(page, context="section.current", options={"preload": False}).response["violations"]
     assert [(v["id"], [node["html"][:200] for node in v["nodes"]]) for v in found] == []
     assert page.evaluate("document.documentElement.scrollWidth") == width
 

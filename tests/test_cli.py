@@ -175,7 +175,7 @@ def test_bad_generation_is_refused(run, tmp_path, recorded, options, says):
 @pytest.mark.parametrize("name", ["train", "record", "generate"])
 def test_an_output_that_cannot_be_written_is_refused_at_once(run, tmp_path, recorded, name):
     (tmp_path / "file").write_text("mine")
-    options = ("--checkpoint", recorded / "checkpoint.pt") if name == "generate" else ("--updates", "100000")
+    options = ("--checkpoint", recorded / "checkpoint.pt") if name == "generate" else FAST
     for output in (tmp_path / "file", tmp_path / "file" / "below"):
         assert f"cannot write into {output}: choose another --output" in refused(run(name, *options, "-o", output))
     assert files(tmp_path) == {"file": b"mine"}

@@ -253,6 +253,11 @@ def test_the_short_way_is_taken(monkeypatch):
     assert taken == [1]
 
 
+def test_a_sum_along_an_axis_that_no_factor_has_repeats():
+    x, y = np.array([2.0, 5.0]), np.array([1.0, 10.0, 100.0])
+    assert run("out[t] = sum(d, x[t]) + sum(d, y[d])", (2,), x=x, y=y).tolist() == [3 * 2 + 111, 3 * 5 + 111]
+
+
 # How far float32 may be off --------------------------------------------------------------------------
 
 OPERATIONS = ("+", "-", "*", "/", "exp", "log", "sqrt", "erf", "negate", "where", "sum", "max", "centre")

@@ -186,6 +186,19 @@ def test_everything_else_comes_back(saved):
     assert {name: [s.id for s in steps] for name, steps in loaded.uses.items()}["ids"] == ["embedding", "same ids"]
 
 
+def test_a_file_is_named_by_what_it_holds(saved, tmp_path, short_inline):
+    """The name depends on numbers, dtype and shape, and on nothing else."""
+    table = np.arange(20, dtype=np.float32)
+    arrays = {"a": table, "b": table + 1, "c": table.astype(np.float64), "d": table.reshape(4, 5)}
+    round_trip(tmp_path / "one", **arrays)
+    round_trip(tmp_path / "two", other=table, **{name: data for name, data in arrays.items() if name != "a"})
+    names = [{name: a["file"] for name, a in body_of(tmp_path / folder / "trip.json")["arrays"].items()}
+             for folder in ("one", "two")]
+    assert len(set(names[0].values())) == 4
+    assert names[1] == {"other": names[0]["a"], "b": names[0]["b"], "c": names[0]["c"], "d": names[0]["d"]}
+    assert file_of(body_of(saved)) == f"arrays/{schema.content_hash(small().values('table'))[:16]}.json"
+
+
 def test_equal_arrays_are_held_once(saved, tmp_path):
     """Also when they differ in axes; not when they differ in dtype, shape or the sign of a zero."""
     assert body_of(saved)["arrays"]["same ids"]["same_as"] == "ids"

@@ -198,8 +198,8 @@ def test_order_of_ids_is_order_of_merges(merges, encoder):
     """Why ids suffice as ranks: merge k = 0, 1, … of vocab.bpe makes token 256 + k."""
     assert len(merges) == 50000
     assert [encoder[left + right] for left, right in merges] == list(range(256, 50256))
-    assert [gpt2().token_bytes(id) for id in gpt2()._byte_to_id] == [bytes([value]) for value in range(256)]
-    assert sorted(gpt2()._byte_to_id) == list(range(256))
+    assert [gpt2().token_bytes(id) for id in gpt2().byte_to_id] == [bytes([value]) for value in range(256)]
+    assert sorted(gpt2().byte_to_id) == list(range(256))
 
 
 def test_joined_bytes_decide_like_the_merge_list(merges, encoder):
@@ -211,7 +211,7 @@ def test_joined_bytes_decide_like_the_merge_list(merges, encoder):
     """
     tokenizer = gpt2()
     for id, (left, right) in enumerate(merges, start=256):
-        *_, last = tokenizer._merges(0, [tokenizer._byte_to_id[value] for value in tokenizer.token_bytes(id)])
+        *_, last = tokenizer._merges(0, [tokenizer.byte_to_id[value] for value in tokenizer.token_bytes(id)])
         assert (last.left, last.right, last.after) == (encoder[left], encoder[right], [id])
 
 

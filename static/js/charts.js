@@ -15,7 +15,7 @@ const kept = new Map(); // array → how its picture was last set: {log, change,
  * Returns { axis, follow(), stop() }, or null when no array has that axis.
  */
 export function drawSeries(section, names, context) {
-  section.querySelectorAll(".updates, .picture").forEach((old) => old.remove());
+  document.querySelectorAll(".updates, .picture").forEach((old) => old.remove());
   const mine = names.filter((name) => context.store.array(name).axes.includes(SHARED));
   return mine.length ? new Series(section, mine, context) : null;
 }
@@ -170,8 +170,8 @@ class Lines {
       }),
       this.curves.box,
       h("div", { class: "window" }, h("table", { class: "values" },
-        h("thead", {}, h("tr", {}, head(many ? words[`axis.${slices.axes[0]}`] : ""), this.now, head(this.heading(0)),
-          head(this.heading(slices.count - 1)))),
+        h("thead", {}, h("tr", {}, many ? head(words[`axis.${slices.axes[0]}`]) : h("td"), this.now,
+          head(this.heading(0)), head(this.heading(slices.count - 1)))),
         h("tbody", {}, lines.map(row)))),
       h("p", { class: "soft" }, extras.told ?? ""));
   }

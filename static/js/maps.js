@@ -108,7 +108,10 @@ export class Maps {
       this.pointer = at;
     });
     on("click", (cell) => this.open(cell));
-    picture.addEventListener("pointerleave", () => this.look());
+    picture.addEventListener("pointerleave", () => {
+      this.pointer = null;
+      this.look();
+    });
     picture.addEventListener("focus", () => {
       const { cell } = this.state;
       if (cell < firstCell || cell >= firstCell + rows * columns) this.choose(firstCell);

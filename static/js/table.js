@@ -117,7 +117,7 @@ export class ArrayTable {
   head() {
     const corner = [this.down >= 0 ? `${this.axisWord(this.down)} ↓` : "", this.across >= 0 ? `${this.axisWord(this.across)} →` : ""];
     const cells = [h("th", { scope: "col", class: "corner" }, corner.filter(Boolean).join(" "))];
-    for (let c = 0; c < this.columns; c++) cells.push(h("th", { scope: "col" }, this.across < 0 ? "" : this.label(this.across, c)));
+    for (let c = 0; c < this.columns; c++) cells.push(h("th", { scope: "col" }, this.across < 0 ? this.context.words["series.value"] : this.label(this.across, c)));
     return h("thead", {}, h("tr", { "aria-rowindex": 1 }, cells));
   }
 
