@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tracer import cli, schema
+from tracer import cli, model, schema
 from tracer.verify import verify
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -142,6 +142,7 @@ LONG = "one two three four five six seven eight nine ten eleven twelve thirteen 
     (("--lr", "-1"), "lr must be"),
     (("--lr", "nan"), "lr must be"),
     (("--lr", "inf"), "lr must be"),
+    (("--lr", "1e39"), "lr must be"),
     (("--seed", str(2**64)), "seed must be"),
     (("--seed", "-1"), "seed must be"),
 ])
@@ -248,12 +249,17 @@ def test_what_click_does_not_know_shows_the_usage(run, arguments):
     assert result.err.startswith("Usage: python -m tracer") or arguments == ("train", "--updates")
 
 
-def test_a_training_that_leaves_float32_is_refused_in_one_line(run, tmp_path):
-    result = run("train", *FAST, "--text", "Hi", "--validation-text", "Hi", "--lr", "1e39", "-o", tmp_path)
+def test_a_recording_whose_numbers_do_not_follow_is_not_written(run, tmp_path, monkeypatch):
+    """A kernel that is one per cent off: the recorder checks itself before it writes."""
+    gelu = model.F.gelu
+    monkeypatch.setattr(model.F, "gelu", lambda x: gelu(x) * 1.01)
+    result = run("train", "--updates", "1", "--text", "q", "--validation-text", "q", "-o", tmp_path)
     assert (result.status, result.out) == (2, "")
-    *progress, last = result.err.splitlines()
-    assert all(line.startswith("training ") for line in progress) and last.startswith("error: ")
-    assert last.endswith("nothing was written: choose a smaller lr, or report this with the command you gave")
+    progress, last = result.err.splitlines()
+    assert progress.startswith("training 1/1 loss ")
+    assert last.startswith("error: step blocks.0.mlp.gelu (gelu.out) does not follow from its operands: 64 of 64 wrong")
+    assert last.endswith("; this recording was not written: choose a smaller lr, or report this with the command you "
+                         "gave")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -24,6 +24,7 @@ from tracer.ops.language import walk
 from tracer.ops.replay import Replay
 from tracer.ops.rounded import Rounded
 from tracer.schema import Trace
+from tracer.summary import summarise
 from tracer.trace_builder import TraceBuilder
 from tracer.verify import Check, check_hashes, check_step, check_summary, find_rounding, verify, wrong_values
 
@@ -505,6 +506,16 @@ def test_a_summary_that_the_arrays_cannot_give_fails_cleanly(traces):
     trace = traces["training"]
     arrays = {name: array for name, array in trace.arrays.items() if name != "loss"}
     assert "'loss'" in check_summary(dataclasses.replace(trace, arrays=arrays)).problem
+
+
+@pytest.mark.parametrize(("value", "word"), [(np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")])
+def test_a_summary_of_a_training_that_diverged_survives_json(traces, value, word):
+    """JSON has no NaN: it would come back as null, and the summary would no longer be what the arrays give."""
+    trace = with_values(traces["training"], {"loss": np.array(value, np.float32)})
+    summary = summarise(trace)
+    assert summary["loss"] == word
+    assert check_summary(dataclasses.replace(trace, summary=orjson.loads(orjson.dumps(summary)))).problem == ""
+    assert check_summary(trace).problem.startswith("loss: the summary says 10.8")
 
 
 # NaN and infinities ----------------------------------------------------------------------------------

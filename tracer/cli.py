@@ -39,7 +39,7 @@ def main() -> None:
     except OSError as error:
         _fail(f"{error.filename or 'file'}: {error.strerror}; check the path and the disk")
     except ArithmeticError as error:  # the recorder checks what it writes
-        _fail(f"{error}; nothing was written: choose a smaller lr, or report this with the command you gave")
+        _fail(f"{error}; this recording was not written: choose a smaller lr, or report this with the command you gave")
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
             raise

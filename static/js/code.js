@@ -89,7 +89,7 @@ class Writer {
       case "read": return this.read(node, scope);
       case "negate": return `-(${w(node[1])})`;
       case "binary": return `(${w(node[2])} ${node[1]} ${w(node[3])})`;
-      case "compare": return `(${w(node[2])} ${node[1]} ${w(node[3])})`;
+      case "compare": return `int(${w(node[2])} ${node[1]} ${w(node[3])})`;
       case "where": return `(${w(node[2])} if ${w(node[1])} else ${w(node[3])})`;
       case "call": return `math.${node[1]}(${w(node[2])})`;
       case "stream": this.usesStream = true; return `mcg31m1(int(${w(node[1])}), ${w(node[2])})`;

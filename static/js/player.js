@@ -202,7 +202,7 @@ export class Player {
     this.small = SMALL * Math.min(1, 4 / parts.length); // a step with very many parts must not show thousands of numbers
     for (const part of parts) {
       const name = part.dataset.array;
-      part.querySelector(".numbers").replaceWith(this.newTable(name, true));
+      part.querySelector(".made .numbers").replaceWith(this.newTable(name, true));
       const box = part.querySelector(".operands");
       if (box) box.replaceChildren(...this.operandTables(name));
       part.querySelector(".exercise")?.remove();

@@ -189,8 +189,7 @@ function reached(step, operand, index, store) {
       if (equation[0] === name && depth > 0) continue;
       for (const { node, guards } of readsOf(equation[2])) {
         if (node[1] !== name || (depth === 0) !== computation.isOperand(name)) continue;
-        for (const letters of solve(node[2], at, computation)) {
-          if (guards.some((guard) => isShut(guard, letters, computation))) continue;
+        for (const letters of solve(node[2], at, computation).flatMap((solution) => past(guards, solution, computation))) {
           const pattern = equation[1].map((item) => letters[item[1]] ?? null);
           if (equation === computation.target) found.set(String(pattern), pattern);
           else follow(equation[0], pattern, depth + 1);
@@ -211,12 +210,18 @@ function* readsOf(node, guards = []) {
   }
 }
 
-/** Whether a choice goes the other way, as far as the letters alone decide it. */
-function isShut([condition, outcome], letters, computation) {
-  const reads = (body) => [...walk(body)].filter((node) => node[0] === "read");
-  const unknown = [...walk(condition)].some((node) => (node[0] === "letter" && !(node[1] in letters)) ||
-    (node[0] === "read" && (computation.isOperand(node[1]) || reads(computation.equations.get(node[1])[2]).length > 0)));
-  return !unknown && Boolean(computation.evaluate(condition, letters)) !== outcome;
+/** What becomes of a solution behind choices: the letters for which all go the right way, as far as letters decide it. */
+function past(guards, solution, computation) {
+  const reads = (body) => [...walk(body)].filter((node) => node[0] === "read").map((node) => node[1]);
+  const isFixed = (name) => !computation.isOperand(name) && reads(computation.equations.get(name)[2]).length === 0;
+  const decided = guards.filter(([condition]) => reads(condition).every(isFixed));
+  const letters = decided.flatMap(([condition]) => [...walk(condition)].filter((node) => node[0] === "letter"));
+  const free = letters.filter(([, name], i) => !(name in solution) && letters.findIndex((other) => other[1] === name) === i);
+  const found = [];
+  computation.each(free, solution, (bound) => {
+    if (decided.every(([condition, outcome]) => Boolean(computation.evaluate(condition, bound)) === outcome)) found.push({ ...bound });
+  });
+  return found;
 }
 
 /** Letters for which an index expression takes the values of `at` (null: any value). */

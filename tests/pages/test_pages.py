@@ -29,6 +29,7 @@ from tracer.schema import AXES, Trace
 
 TRACES = Path(__file__).resolve().parent.parent / "traces"
 ULPS, ULPS_TWICE = 4, 16
+CLICKED = 32  # kinds of numbers on each page that are opened by hand
 WORDS = {language: Strings(language) for language in LANGUAGES}
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 800}
@@ -344,7 +345,7 @@ def test_play_goes_on_by_itself_and_stops(page, site, training_trace):
 
 
 @pytest.mark.parametrize("fragment", [
-    "#step=nowhere", "#step=", "#step=toString", "#step=__proto__", "#of=x", "#of=constructor", "#of=__proto__",
+    "#step=nowhere", "#step=", "#step=toString", "#step=__proto__", "#of=y2", "#of=constructor", "#of=__proto__",
     "#step=loss&of=nothing", "#step=loss&of=loss&h=999", "#step=head&of=head&t=0&v=50257", "#of=head&t=-1",
     "#%", "#&&", "#step=%F0%28", "#<script>", "#step=loss&of=toString&d=1"])
 def test_links_that_name_nothing(page, site, training_trace, fragment):
@@ -373,7 +374,8 @@ def test_the_language_switch_keeps_the_place(page, site, training_trace):
     page.wait_for_selector("html.scripted section.step.current")
     at = place(page)
     assert at["step"] == "blocks.1.attention.scores"
-    assert opened(page) == number
+    assert opened(page)["index"] == number["index"] == [0, 3, 2]
+    assert opened(page)["big"] == number["big"]
     assert page.get_attribute('[data-digits="6"]', "aria-pressed") == "true"
     assert at["where"].startswith(WORDS["zh"]("chapter.blocks", n=2))
     page.keyboard.press("Escape")
@@ -382,6 +384,23 @@ def test_the_language_switch_keeps_the_place(page, site, training_trace):
     page.wait_for_url("**/en/training.html#**")
     page.wait_for_selector("html.scripted section.step.current")
     assert place(page)["step"] == "blocks.1.attention.mask"
+
+
+def test_a_step_that_is_shown_again(page, site):
+    """Its tables are new ones: digits, marks and choices hold for them too."""
+    name = "blocks.0.attention.scores"
+    visit(page, address(site, "training", "en", f"#step={name}"))
+    page.keyboard.press("n")
+    wait_for_step(page, "blocks.0.attention.mask")
+    page.keyboard.press("p")
+    wait_for_step(page, name)
+    page.locator(f'.step.current [data-array="{name}"] .made .chip').nth(1).click()
+    page.locator(f'.step.current [data-array="{name}"] .made td[data-r="2"][data-c="1"]').click()
+    assert opened(page)["index"] == [1, 2, 1]
+    selected = page.locator(".step.current td.sel")
+    assert selected.count() == 1
+    assert selected.inner_text() == page.locator(f'.step.current [data-array="{name}"] .made td.sel').inner_text()
+    assert page.locator(".step.current .operands td.lit").count() > 1
 
 
 def test_digits(page, site, training_trace):
@@ -494,11 +513,11 @@ def test_numbers_opened_by_a_click(page, site, recordings, route):
     for step in draw.sample(list(trace.steps), len(trace.steps)):
         if trace.arrays[step].size and not trace.arrays[step].derived:
             made.setdefault((trace.steps[step].kind, trace.steps[step].target), step)
-    assert len(made) > 20
+    assert len(made) > CLICKED
     view_of = {step: view.id for chapter in trace.chapters for view in chapter.views for step in view.steps}
     visit(page, address(site, route))
     followed = 0
-    for step in made.values():
+    for step in draw.sample(list(made.values()), CLICKED):
         go(page, f"#step={view_of[step]}")
         cells = page.locator(f'.step.current [data-array="{step}"] .made td[data-r]')
         cells.nth(draw.randrange(min(cells.count(), 100))).click()
@@ -515,7 +534,7 @@ def test_numbers_opened_by_a_click(page, site, recordings, route):
             assert operand["array"] in trace.steps[step].operands.values()
             assert operand["verdict"] in (None, "verdict ok"), operand
             followed += 1
-    assert followed > 20
+    assert followed > CLICKED / 2
     page.locator("#number .close").click()
     assert page.locator("#number").is_hidden()
 
@@ -529,7 +548,7 @@ def test_the_way_back_from_the_loss(page, site, training_trace):
         way.append(opened(page))
         assert way[-1]["verdict"] == "verdict ok" or not way[-1]["links"], way[-1]
         assert len(way) < 200
-    assert len(way) > 20
+    assert len(way) > 8
     assert way[-1]["array"] not in training_trace.steps
     assert page.locator("#number").inner_text().count(WORDS["en"]("no_operands")) == 1
 
@@ -546,6 +565,8 @@ def test_where_a_number_is_used(labs, recordings, kind):
     replay = Replay(trace, AXES)
     cases = 0
     for target in KINDS[kind].targets:
+        if (kind, target) == ("embedding", "d_table"):
+            continue  # the next test
         steps = [step for step in trace.steps.values() if (step.kind, step.target) == (kind, target)]
         for step in draw.sample(steps, min(2, len(steps))):
             # Any numbers will do: what depends on what must not hang on zeros that were recorded.
@@ -561,6 +582,13 @@ def test_where_a_number_is_used(labs, recordings, kind):
                         step.id, array, index)
                     cases += 1
     assert cases >= 3
+
+
+def test_a_gradient_goes_to_every_row_of_the_table(labs):
+    """To one row with a factor of 1, to all others with 0: the formula reads it for all."""
+    step = "grad.token_embedding.weight@token_embedding"
+    uses = labs["training"].evaluate("([array, index]) => lab.uses(array, index)", ["grad.token_embedding", [2, 5]])
+    assert [use["pattern"] for use in uses if use["id"] == step] == [[None, 5]]
 
 
 def changed_by(replay, step, operands, array, index) -> np.ndarray:
@@ -602,9 +630,6 @@ def test_uses_lead_on(page, site, training_trace):
         assert opened(page)["array"] != number["array"]
 
 
-CODE_KINDS = 30
-
-
 @pytest.mark.parametrize("route", ROUTES)
 def test_the_numpy_code_of_a_number_runs(labs, recordings, route, monkeypatch):
     """The program that the page writes prints the number, recomputed and as recorded."""
@@ -626,7 +651,7 @@ def test_the_numpy_code_of_a_number_runs(labs, recordings, route, monkeypatch):
         computed, *recorded = map(float, re.findall(r"(?:np\.float\d+\()?(-?[\w.+-]+)\)?", printed.getvalue()))
         known = replay.values(step)[tuple(index)]
         np.testing.assert_allclose(computed, known, rtol=2e-5, atol=1e-6, err_msg=step)
-        assert recorded == ([] if trace.arrays[step].derived else [float(known)]), step
+        assert [known.dtype.type(value) for value in recorded] == ([] if trace.arrays[step].derived else [known]), step
 
 
 # Tables ----------------------------------------------------------------------------------------------
