@@ -12,7 +12,8 @@ OPEN = """async (links) => {
       if (name && link.includes(`of=${encodeURIComponent(name)}&`)) break;
     }
     const verdict = document.querySelector("#number .verdict");
-    found.push(verdict ? [verdict.classList.contains("ok"), Number(verdict.dataset.ulps), Number(verdict.dataset.scaled)] : null);
+    found.push(verdict
+      ? [verdict.classList.contains("ok"), Number(verdict.dataset.ulps), Number(verdict.dataset.scaled)] : null);
   }
   return found;
 }"""
