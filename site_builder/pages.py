@@ -173,7 +173,7 @@ class _Writer:
 
     def row_labels(self, array) -> list[str]:
         if len(array.shape) < 2:
-            return [""]
+            return [self.strings("series.value")]
         rows = self.axis_labels(array, -2)
         if len(array.shape) == 2:
             return rows

@@ -142,7 +142,7 @@ export class ArrayTable {
   }
 
   row(r) {
-    const cells = [h("th", { scope: "row" }, this.down < 0 ? "" : this.label(this.down, r))];
+    const cells = [h("th", { scope: "row" }, this.down < 0 ? this.context.words["series.value"] : this.label(this.down, r))];
     for (let c = 0; c < this.columns; c++) cells.push(this.cell(r, c));
     const now = this.isShared(this.down) && r === this.chosenIndex(this.down);
     return h("tr", { "aria-rowindex": r + 2, class: now && "now" }, cells);
@@ -290,14 +290,15 @@ export class ArrayTable {
     const { words } = this.context;
     const input = h("input", { type: "search", placeholder: words.find_row, "aria-label": words.find_row });
     const answer = h("span", { class: "soft", role: "status" });
-    const form = h("form", { class: "pick", onsubmit: (event) => { event.preventDefault(); answer.textContent = this.find(input.value.trim()); } },
+    const form = h("form", { class: "pick", onsubmit: (event) => { event.preventDefault(); answer.textContent = this.find(input.value.trimEnd()); } },
       input, h("button", { type: "submit", class: "chip" }, words.find), answer);
     return form;
   }
 
-  /** Scroll to the next row whose number or label is `text`, or else contains it. */
-  find(text) {
-    if (!text) return "";
+  /** Scroll to the next row whose number or label is what was typed, or else contains it. */
+  find(typed) {
+    if (!typed) return "";
+    const text = typed.replaceAll(" ", "␣");
     const labels = this.context.store.labels(this.name, this.down);
     const start = (this.found?.text === text ? this.found.row : -1) + 1;
     const search = (matches) => {
@@ -308,7 +309,8 @@ export class ArrayTable {
       return -1;
     };
     let row = /^\d+$/.test(text) && Number(text) < this.rows ? Number(text) : -1;
-    if (row < 0 && labels) row = search((r) => labels[r] === text || labels[r] === `␣${text}`);
+    if (row < 0 && labels) row = search((r) => labels[r] === text);
+    if (row < 0 && labels) row = search((r) => labels[r] === `␣${text}`);
     if (row < 0 && labels) row = search((r) => labels[r].includes(text));
     if (row < 0) return this.context.words.not_found;
     this.found = { text, row };
