@@ -69,9 +69,9 @@ class FirstUpdate:
         loss.backward()
 
     def recorded(self) -> tuple:
-        """All values, all gradients, and copies of the gradients of the parameters."""
+        """All values, all gradients, those of the parameters too."""
         recorder = self._record()
-        return recorder, {name: p.grad.clone() for name, p in self.model.named_parameters()}
+        return recorder, {name: p.grad for name, p in self.model.named_parameters()}
 
     def recorded_with_parameters(self) -> tuple:
         """Also the parameters before the update: all that the recording keeps until `step`."""

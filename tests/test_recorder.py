@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from tracer.errors import UserError
 from tracer.model import GPT, Config
-from tracer.recorder import Recorder, map_tensors, snapshot
+from tracer.recorder import LARGE, Recorder, map_tensors, snapshot
 from tracer.trace_builder import to_numpy
 from tracer.training import TrainingSettings, make_optimizer, update
 
@@ -701,3 +701,44 @@ def test_map_tensors_replaces_in_tuples_and_only_visits_lists_and_dicts():
     assert seen == {("list", "0"): 1, ("pair", "0"): 2}
     assert map_tensors((torch.tensor(4), [5]), double) == (8, [5])
     assert map_tensors(Pair(torch.tensor(4), None), double) == Pair(8, None)
+
+
+def test_large_gradients_are_held_safely():
+    """A large gradient is not copied: what is done to `.grad` afterwards must not reach what was recorded."""
+    torch.manual_seed(3)
+    rows = LARGE // 4 + 1
+
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Parameter(torch.randn(rows, 4))
+            self.look_up = Call(lambda table, ids: table[ids])
+            self.head = Call(lambda x, table: x @ table.T)
+
+        def forward(self, ids):
+            return self.head(self.look_up(self.table, ids), self.table)
+
+    model, ids = Tied(), torch.tensor([1, 2, 2])
+    with Recorder(model) as recorder:
+        for _ in range(2):  # the second backward adds to what is there
+            (model(ids) ** 2).sum().backward()
+    uses = {key: value.clone() for key, value in recorder.use_gradients.items()}
+    whole = model.table.grad.clone()
+    model.table.grad.mul_(7)
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    model.zero_grad(set_to_none=False)
+
+    table, n = model.table.detach().double().numpy(), len(ids)
+    x = table[ids.numpy()]
+    logits_gradient = 2 * (x @ table.T)  # (n, rows)
+    head = logits_gradient.T @ x
+    look_up = np.zeros_like(table)
+    np.add.at(look_up, ids.numpy(), logits_gradient @ table)
+    assert n == 3 and whole.numel() > LARGE
+    np.testing.assert_allclose(whole.numpy(), 2 * (head + look_up), rtol=1e-4, atol=1e-2)
+    for call in ("", "#2"):
+        for path, expected in (("head", head), ("look_up", look_up)):
+            (key,) = [k for k in uses if k[0] == path + call and k[1] in ("table", "1", "0", "args.1", "args.0")
+                      and uses[k].shape == table.shape]
+            np.testing.assert_array_equal(recorder.use_gradients[key].numpy(), uses[key].numpy())
+            np.testing.assert_allclose(uses[key].numpy(), expected, rtol=1e-4, atol=1e-2, err_msg=str(key))

@@ -22,7 +22,7 @@ class FirstUpdate:
     model: GPT
     forward: Recorder
     before: Snapshot
-    backward: Snapshot
+    gradients: dict[str, Tensor]
     after: Snapshot
     again: Recorder
 
@@ -40,7 +40,7 @@ def record_first_update(model: GPT, optimizer: torch.optim.Optimizer, x: Tensor,
         loss = forward(recorder, model, x, y)
         loss.backward()
     series.note_loss(loss.item())
-    backward = snapshot(model)
+    gradients = {name: p.grad for name, p in model.named_parameters()}  # held: `zero_grad` only lets go of them
     optimizer.step()
     after = snapshot(model, optimizer)
     optimizer.zero_grad()
@@ -49,7 +49,7 @@ def record_first_update(model: GPT, optimizer: torch.optim.Optimizer, x: Tensor,
     with torch.no_grad(), Recorder(model) as again:
         forward(again, model, x, y)
     torch.set_rng_state(random_state)
-    return FirstUpdate(model, recorder, before, backward, after, again)
+    return FirstUpdate(model, recorder, before, gradients, after, again)
 
 
 def forward(recorder: Recorder, model: GPT, x: Tensor, y: Tensor) -> Tensor:
@@ -66,7 +66,7 @@ def add_first_update(builder: TraceBuilder, update: FirstUpdate, settings: Train
     run = Pass(update.forward, update.model)
     add_forward(builder, run, lambda path: _chapter_of(update.model, path))
     builder.chapter("backward")
-    add_backward(builder, run, update.backward.gradients)
+    add_backward(builder, run, update.gradients)
     builder.chapter("adamw")
     builder.source("used_ids", used_ids, ("used_row",), _used_labels(builder, used_ids))
     for name in update.before.parameters:
@@ -93,7 +93,7 @@ def _add_prediction(builder: TraceBuilder, update: FirstUpdate) -> None:
     total, previous = torch.zeros(()), None
     for name, before in update.before.parameters.items():
         change = update.after.parameters[name] - before
-        total = total + (update.backward.gradients[name] * change).sum()
+        total = total + (update.gradients[name] * change).sum()
         operands = {"gradient": f"grad.{name}", "before": name, "after": f"adamw.{name}.after"}
         target = "first" if previous is None else "running"
         if previous:

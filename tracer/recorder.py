@@ -16,14 +16,15 @@ from torch import Tensor, nn
 
 from tracer.errors import UserError
 
-LARGE = 1 << 16  # numbers; from here on a copy costs more than looking whether there is one
+LARGE = 1 << 16  # numbers; from here on a copy costs more than a call of Python
 
 
-@dataclass
+@dataclass(slots=True)
 class Call:
-    """One call of one module.
+    """One call of one module, inside the call `caller`.
 
-    `path`: the module's path, with ``#2`` … from the second call on.  `inputs`, `outputs`: names of
+    `path`: the module's path, with ``#2`` … from the second call on; `within`: how the paths of modules
+    inside it begin.  `inputs`, `outputs`: names of
     the recorded values by argument name and by output name (``out`` for a single tensor); `made`: names
     of the values that the call itself made.  `is_step`: the module computes something itself, rather than
     only calling others.
@@ -31,13 +32,18 @@ class Call:
 
     path: str
     module: nn.Module
-    parents: tuple[str, ...]
+    within: str
+    caller: "Call | None"
+    is_step: bool
     inputs: dict[str, str] = field(default_factory=dict)
     outputs: dict[str, str] = field(default_factory=dict)
     made: list[str] = field(default_factory=list)
     attributes: dict[str, float] = field(default_factory=dict)
-    is_step: bool = False
-    watched_from: int = 0
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """Paths of the calls that this one is part of, the outermost first."""
+        return (*self.caller.parents, self.caller.path) if self.caller else ()
 
 
 def map_tensors(value, change, path=()):
@@ -68,6 +74,7 @@ class Recorder:
     * `use_gradients`: (call path, argument) → the part of a gradient that came back through that use
 
     A module may leave more than it returns in an attribute `details` (name → tensor): a mask, a mean.
+    These are its own, made for this call, and are not copied.
 
     All hooks are removed when the block ends, also by an exception; hooks of others stay.  The only
     thing that hooks add to the computation is a view of each input of a step, which changes no bit.
@@ -78,7 +85,8 @@ class Recorder:
     """
 
     def __init__(self, model: nn.Module):
-        if any(_is_compiled(path, module) for path, module in model.named_modules()) or hasattr(model, "_orig_mod"):
+        self._modules = list(model.named_modules())
+        if any(_is_compiled(path, module) for path, module in self._modules) or hasattr(model, "_orig_mod"):
             raise UserError("a compiled model runs past its hooks: record the model before torch.compile")
         self.model = model
         self.calls: list[Call] = []
@@ -90,8 +98,8 @@ class Recorder:
         self._watched: list[_Watched] = []
         self._open: list[Call] = []
         self._times_called: dict[str, int] = {}
-        self._handles: list = []
-        self._latest: tuple[Tensor, Tensor] | None = None
+        self._handles: list = []  # of hooks on leaf tensors
+        self._recording = False
 
     @property
     def gradients(self) -> dict[str, Tensor]:
@@ -106,13 +114,13 @@ class Recorder:
         return self._use_gradients
 
     def __enter__(self) -> "Recorder":
+        self._recording = True
         try:
             for name, parameter in self.model.named_parameters():
                 self._named[id(parameter)] = (parameter, _version(parameter), name)
-            for path, module in self.model.named_modules():
-                before = partial(self._before, path, _argument_names(module))
-                self._handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
-                self._handles.append(module.register_forward_hook(self._after))
+            for path, module in self._modules:
+                before = partial(self._before, path, _argument_names(module), not module._modules)
+                _add_hooks(module, self, before, self._after)
         except BaseException:
             self._remove()
             raise
@@ -122,16 +130,19 @@ class Recorder:
         self._remove()
 
     def _remove(self) -> None:
+        self._recording = False
+        for _, module in self._modules:
+            _remove_hooks(module, self)
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
         self._collect()
         for watched in self._watched:
-            watched.forget()
+            if not watched.asked_before:
+                watched.tensor.grad = None
         self._watched.clear()
         self._open.clear()
         self._named.clear()
-        self._latest = None
 
     def name_input(self, tensor: Tensor, name: str) -> None:
         """Give a tensor that comes from outside (ids, targets) a name before the model is called."""
@@ -143,40 +154,48 @@ class Recorder:
         named = self._named.get(id(tensor))
         return named[2] if named is not None and named[1] == _version(tensor) else None
 
-    def _before(self, path: str, names: tuple[str, ...], module: nn.Module, args: tuple, kwargs: dict):
+    def _before(self, path: str, names: tuple[str, ...], is_step: bool, module: nn.Module, args: tuple, kwargs: dict):
         if _in_backward():
             return None
         times = self._times_called[path] = self._times_called.get(path, 0) + 1
-        # A module that raised leaves its call open until the one around it ends: only what contains this
-        # module counts as a parent.
-        parents = tuple([c.path for c in self._open if not c.path or path.startswith(c.path + ".")])
-        call = Call(path if times == 1 else f"{path}#{times}", module, parents, is_step=not module._modules)
+        call = Call(path if times == 1 else f"{path}#{times}", module, path and f"{path}.", self._caller(path), is_step)
         self.calls.append(call)
         self._open.append(call)
-        call.watched_from = len(self._watched)
-        watch = call.is_step and torch.is_grad_enabled()
-        note = partial(self._note_input, call, watch)
-        new_args = [note(arg, (names[i] if i < len(names) else str(i),)) if isinstance(arg, Tensor)
-                    else map_tensors(arg, note, (names[i] if i < len(names) else str(i),))
-                    for i, arg in enumerate(args)]
-        new_kwargs = {name: map_tensors(value, note, (name,)) for name, value in kwargs.items()} if kwargs else kwargs
-        return (tuple(new_args), new_kwargs) if watch else None
+        watch = is_step and torch.is_grad_enabled()
+        if len(args) > len(names):
+            names = (*names, *map(str, range(len(names), len(args))))
+        new_args = [self._note_input(call, watch, arg, name) if isinstance(arg, Tensor)
+                    else self._note_inputs(call, watch, arg, name) for arg, name in zip(args, names, strict=False)]
+        if kwargs:
+            kwargs = {name: self._note_inputs(call, watch, value, name) for name, value in kwargs.items()}
+        return (tuple(new_args), kwargs) if watch else None
 
-    def _note_input(self, call: Call, watch: bool, tensor: Tensor, where: tuple[str, ...]) -> Tensor:
+    def _caller(self, path: str) -> Call | None:
+        """The innermost open call that contains a module.
+
+        A module that raised leaves its call open until the one around it ends: it contains nothing.
+        """
+        for call in reversed(self._open):
+            if path.startswith(call.within):
+                return call
+        return None
+
+    def _note_inputs(self, call: Call, watch: bool, value, name: str):
+        return map_tensors(value, lambda tensor, where: self._note_input(call, watch, tensor, ".".join(where)), (name,))
+
+    def _note_input(self, call: Call, watch: bool, tensor: Tensor, argument: str) -> Tensor:
         """Note what the call reads; where a gradient will come back, hand on a view of it.
 
         A gradient that comes back through the view came through this use alone.
         """
-        argument = where[0] if len(where) == 1 else ".".join(where)
         name = self._known(tensor)
         if name is None:
-            name = f"{call.path}:{argument}"
-            self.name_input(tensor, name)
+            self.name_input(tensor, name := f"{call.path}:{argument}")
         call.inputs[argument] = name
         if not (watch and tensor.requires_grad):
             return tensor
         view = tensor.view_as(tensor)
-        self._named[id(view)] = (view, tensor._version, name)
+        self._named[id(view)] = (view, view._version, name)
         self._watch(view, self._use_gradients, (call.path, argument))
         return view
 
@@ -184,13 +203,15 @@ class Recorder:
         """Keep the gradient of a tensor as it is now.
 
         `retain_grad` costs no Python while gradients flow.  But it follows a tensor that is changed in
-        place; `_look_for_changes` then goes back to the version that was meant.  A large gradient goes
-        another way, so that it is not copied twice.
+        place; `_look_for_changes` then goes back to the version that was meant.  And it copies, which a
+        large gradient can be spared.
         """
         if tensor.is_leaf or tensor.numel() > LARGE or len(self._open) <= 1:
             self._hook(tensor, tensor.grad_fn, tensor.output_nr, store, key)
             return
-        self._watched.append(_Watched(tensor, tensor._version, tensor.grad_fn, store, key, tensor.retains_grad))
+        asked_before = tensor.retains_grad
+        self._watched.append(_Watched(tensor, tensor._version, tensor.grad_fn, tensor.output_nr, store, key,
+                                      asked_before))
         tensor.retain_grad()
 
     def _hook(self, tensor: Tensor, node, output: int, store: dict, key) -> None:
@@ -199,9 +220,9 @@ class Recorder:
         else:
             node.register_prehook(lambda gradients: self._keep(store, key, gradients[output]))
 
-    def _look_for_changes(self, since: int) -> None:
+    def _look_for_changes(self) -> None:
         """Of tensors changed in place meanwhile: the gradient of the version that was recorded."""
-        for watched in self._watched[since:]:
+        for watched in self._watched:
             if not watched.changed and watched.tensor._version != watched.version:
                 watched.changed = True
                 self._hook(watched.tensor, watched.node, watched.output, watched.store, watched.key)
@@ -210,29 +231,29 @@ class Recorder:
         for watched in self._watched:
             gradient = None if watched.changed else watched.tensor.grad
             if gradient is not None:
-                watched.store[watched.key] = gradient.detach()
+                watched.store[watched.key] = gradient.detach() if gradient.requires_grad else gradient
 
     def _keep(self, store: dict, key, gradient: Tensor | None) -> None:
-        if gradient is None or not self._handles:  # the block has ended, the graph lives on
+        """Keep one gradient as it flows.
+
+        A large one is held, not copied: autograd adds in place, and gives to a parameter, only tensors that
+        nobody else holds.
+        """
+        if gradient is None or not self._recording:  # the block has ended, the graph lives on
             return
         if key in store:
             store[key] = store[key] + gradient.detach()
-            return
-        # A value used once hands its use's gradient on as it is: a large one is not copied twice.
-        if self._latest is not None and _same_content(self._latest[0], gradient):
-            store[key] = self._latest[1]
-            return
-        store[key] = gradient.detach().clone()
-        if gradient.numel() > LARGE:
-            self._latest = (gradient.detach(), store[key])
+        elif gradient.numel() > LARGE and not gradient.requires_grad:
+            store[key] = gradient
+        else:
+            store[key] = gradient.detach().clone()
 
     def _after(self, module: nn.Module, args: tuple, result):
-        if _in_backward() or not any(call.module is module for call in reversed(self._open)):
-            return  # the call was not noted (a pre-hook before ours raised)
-        while (call := self._open.pop()).module is not module:
-            pass
-        # A step can only change what it was given; a container may have changed anything since it began.
-        self._look_for_changes(call.watched_from if call.is_step else 0)
+        call = self._close(module)
+        if call is None:
+            return
+        if not self._open:
+            self._look_for_changes()
         self._open.append(call)
         if isinstance(result, Tensor):
             self._note_output(call, result, ())
@@ -240,12 +261,31 @@ class Recorder:
             map_tensors(result, partial(self._note_output, call))
         if call.is_step:
             call.attributes = dict(_told(module, "attributes"))
-            for name, tensor in _told(module, "details").items():
-                self._note_output(call, tensor, (name,))
+            for output, tensor in _told(module, "details").items():
+                self._note_detail(call, output, tensor)
         self._open.pop()
 
+    def _note_detail(self, call: Call, output: str, tensor: Tensor) -> None:
+        name = f"{call.path}.{output}"
+        call.outputs[output] = name
+        call.made.append(name)
+        self._named[id(tensor)] = (tensor, _version(tensor), name)
+        self.values[name] = tensor.detach()
+
+    def _close(self, module: nn.Module) -> Call | None:
+        """The open call of `module`, no longer open; None when it was not noted (a pre-hook before ours raised)."""
+        if _in_backward():
+            return None
+        if self._open and self._open[-1].module is module:
+            return self._open.pop()
+        if not any(call.module is module for call in self._open):
+            return None
+        while (call := self._open.pop()).module is not module:
+            pass
+        return call
+
     def _note_output(self, call: Call, tensor: Tensor, where: tuple[str, ...]) -> Tensor:
-        output = _output_name(call.module, where)
+        output = _output_name(call.module, where) if where else "out"
         known = None if call.is_step else self._known(tensor)
         if known is not None:
             call.outputs[output] = known  # a container hands on what a step inside it made
@@ -266,18 +306,26 @@ class _Watched:
     tensor: Tensor
     version: int
     node: object
+    output: int
     store: dict
     key: object
-    own: bool  # somebody else had asked for its gradient before
-    output: int = 0
+    asked_before: bool  # somebody else wants this gradient too
     changed: bool = False
 
-    def __post_init__(self):
-        self.output = self.tensor.output_nr
 
-    def forget(self) -> None:
-        if not self.own:
-            self.tensor.grad = None
+def _add_hooks(module: nn.Module, key: object, before: Callable, after: Callable) -> None:
+    """What `register_forward_pre_hook` (with keyword arguments) and `register_forward_hook` do.
+
+    Without their handles, which cost as much as all else that a short recording does before it begins.
+    """
+    module._forward_pre_hooks[key] = before
+    module._forward_pre_hooks_with_kwargs[key] = True
+    module._forward_hooks[key] = after
+
+
+def _remove_hooks(module: nn.Module, key: object) -> None:
+    for hooks in (module._forward_pre_hooks, module._forward_pre_hooks_with_kwargs, module._forward_hooks):
+        hooks.pop(key, None)
 
 
 def _is_compiled(path: str, module: nn.Module) -> bool:
@@ -295,12 +343,6 @@ def _version(tensor: Tensor) -> int:
         return tensor._version
     except RuntimeError:  # tensors made in inference mode have none
         return 0
-
-
-def _same_content(a: Tensor, b: Tensor) -> bool:
-    """Whether two large tensors are one piece of memory that has not been written to in between."""
-    return a.data_ptr() == b.data_ptr() and a.shape == b.shape and a.stride() == b.stride() \
-        and a.dtype == b.dtype and a._version == b._version
 
 
 def _told(module: nn.Module, name: str) -> dict:
@@ -322,8 +364,6 @@ def _positional(function: Callable) -> tuple[str, ...]:
 
 
 def _output_name(module: nn.Module, where: tuple[str, ...]) -> str:
-    if not where:
-        return "out"
     names = list(_told(module, "outputs"))
     if len(where) == 1 and where[0].isdigit() and int(where[0]) < len(names):
         return names[int(where[0])]
