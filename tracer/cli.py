@@ -301,3 +301,6 @@ def _table(name: str, checks: list, brief: bool) -> Table:
                       f"{sum(c.count for c in members):,}", f"{max(c.absolute for c in members):.3g}",
                       f"{max(c.relative for c in members):.3g}", f"{wrong} wrong" if wrong else "ok")
     return table
+
+
+from tracer import cli_library  # noqa: E402, F401  it adds its commands to `commands`
