@@ -161,7 +161,8 @@ def last_position_cases():
 
 @example("positions")
 def positions_cases():
-    yield {}, {"out": np.arange(6)}
+    for start in (0, 3):
+        yield {}, {"out": np.arange(start, start + 6)}, {"start": start}
 
 
 @example("embedding")
@@ -277,8 +278,42 @@ def predicted_change_cases(shape):
 
 
 @example("difference")
-def difference_cases():
-    yield {"after": np.array(10.5), "before": np.array(10.75)}, {"out": np.array(-0.25)}
+def difference_cases(shape):
+    before, after = normal(*shape), normal(*shape)
+    changes = [new - old for new, old in zip(after.flat, before.flat, strict=True)]
+    yield {"after": after, "before": before}, {"out": np.array(changes).reshape(shape)}
+
+
+@example("largest_difference")
+def largest_difference_cases(shape):
+    a, b = normal(*shape), normal(*shape)
+    yield {"a": a, "b": b}, {"out": np.array(max(abs(x - y) for x, y in zip(a.flat, b.flat, strict=True)))}
+
+
+@example("append_rows")
+def append_rows_cases():
+    for length in (1, 4):
+        past, new = normal(2, length, 3), normal(2, 1, 3)
+        yield {"past": past, "new": new}, {"out": np.concatenate([past, new], axis=1)}, {"length": length}
+
+
+@example("drop_rows")
+def drop_rows_cases():
+    past = normal(2, 5, 3)
+    yield {"past": past}, {"out": past[:, 1:]}, {"count": 1}
+
+
+@example("kept_rows")
+def kept_rows_cases():
+    """One number of the row of head 0 and token 1 has changed, all of head 1 and token 2 have."""
+    for shift in (0, 1):
+        rows = normal(2, 3, 4)
+        before = np.concatenate([normal(2, shift, 4), rows], axis=1)
+        now = np.concatenate([rows, normal(2, 1, 4)], axis=1)
+        now[0, 1, 2] += 0.5
+        now[1, 2] -= [1, 2, 4, 3]
+        yield ({"before": before, "now": now}, {"equal": np.array([[4, 3, 4], [4, 4, 0]]),
+               "apart": np.array([[0, 0.5, 0], [0, 0, 4.0]])}, {"shift": shift})
 
 
 @example("temperature")
@@ -293,6 +328,18 @@ def top_k_cases():
     for k in (1, 4, 7):
         ids = sorted(range(7), key=lambda i: (-logits[0, i], i))[:k]
         yield {"logits": logits}, {"ids": np.array(ids), "kept": np.array([logits[0, i] for i in ids])}
+
+
+@example("greedy")
+def greedy_cases():
+    for logits, largest in (([0.5, 2.0, -1.0, 2.0], 1), ([-3.0], 0)):  # ties go to the lower id
+        yield {"logits": np.array([logits])}, {"out": np.array(largest)}
+
+
+@example("is_end")
+def is_end_cases():
+    for token, ended in ((50256, 1), (0, 0)):
+        yield {"token": np.array(token), "eos": np.array(50256)}, {"out": np.array(ended)}
 
 
 @example("cumulative")

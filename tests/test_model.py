@@ -14,9 +14,9 @@ from tracer.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from tracer.errors import UserError
 from tracer.model import GPT, Config, Dropout
 from tracer.random_words import next_word
-from tracer.record_generation import MOST_CANDIDATES, GenerationJob, record_generation
+from tracer.record_generation import MOST_CANDIDATES, GenerationJob, past_context_job, record_generation
 from tracer.record_training import TrainingJob, record_training
-from tracer.sampling import Sampler, uniform_numbers
+from tracer.sampling import Sampler, multinomial_choices, uniform_numbers
 from tracer.tokenizer import IncrementalDecoder
 from tracer.training import TrainingSettings, decays, make_optimizer, train
 
@@ -508,10 +508,56 @@ def test_generation_stops_at_the_largest_number_of_tokens(tokenizer):
     assert [r["new_text"] for r in rounds] == ["!", "!", "!"]
 
 
-def test_generation_stops_when_the_context_is_full(tokenizer):
-    """A context of 16 holds the prompt's 5 ids and 11 more; from 16 the seventeenth still follows."""
-    rounds = check_generation(GenerationJob("Hi 你!", top_k=1, max_new_tokens=100), emitting([0]), tokenizer)
-    assert len(rounds) == 12
+def test_generation_goes_on_past_the_context_with_the_last_ids(tokenizer):
+    """A context of 4 and a prompt of 3 ids: from the third round on, the oldest ids are left out."""
+    checkpoint, job = untrained(context=4), GenerationJob("a b c", top_k=1, max_new_tokens=5)
+    checkpoint.model.token_embedding.weight.data.mul_(50)  # so that what is chosen depends on what was read
+    rounds = check_generation(job, checkpoint, tokenizer)
+    ids = tokenizer.encode(job.prompt)
+    for _ in rounds:
+        with torch.no_grad():
+            ids.append(int(checkpoint.model(torch.tensor([ids[-4:]]))[0][0, -1].argmax()))
+    assert [r["id"] for r in rounds] == ids[3:]
+
+
+def test_with_a_cache_a_round_computes_one_position(tokenizer):
+    """What the cached pass holds is what the full pass has of its last position, until the context is full."""
+    checkpoint, job = untrained(context=4, heads=2), GenerationJob("a b", top_k=1, max_new_tokens=4)
+    trace = record_generation(job, checkpoint, tokenizer)
+    same = {}
+    for number in range(2, 5):
+        for name in (name for name in trace.steps if name.startswith(f"round{number}.cached.blocks")):
+            twin = name.replace(".cached", "")
+            if twin in trace.arrays and trace.arrays[twin].axes[0] == "position":
+                assert trace.arrays[name].shape == (1, *trace.arrays[twin].shape[1:])
+                last = trace.values(twin)[-1:]
+                same.setdefault(number, []).append(np.allclose(trace.values(name), last, rtol=1e-5, atol=1e-6))
+        keys = trace.values(f"round{number}.cached.blocks.0.attention.key_cache")
+        full = trace.values(f"round{number}.blocks.0.attention.split.key")
+        assert keys.shape == full.shape
+        assert np.allclose(keys, full, rtol=1e-5, atol=1e-6) == (number < 4)
+    assert all(same[2]) and all(same[3]) and len(same[2]) > 10
+    assert not all(same[4])  # five ids: rows that were dropped from the cache still count in those that stayed
+    assert trace.values("round3.cached.difference") < 1e-5 < 1e-4 < trace.values("round4.cached.difference")
+
+
+def test_a_prompt_that_runs_past_the_context(tokenizer):
+    job = past_context_job(GenerationJob("Hi"), "Hi 你!", tokenizer, Config())
+    assert (job.prompt, job.max_new_tokens) == ("Hi 你!Hi 你!Hi 你!Hi", 2)
+    assert len(tokenizer.encode(job.prompt)) == 16
+    assert past_context_job(GenerationJob("Hi"), "long " * 20, tokenizer, Config()).prompt == "Hi"
+
+
+def test_torch_multinomial_draws_otherwise_but_as_often():
+    probabilities, draws = torch.tensor([0.5, 0.3, 0.2]), multinomial_choices(7)
+    next(draws)
+    theirs = [draws.send(probabilities) for _ in range(2000)]
+    generator = torch.Generator().manual_seed(7)
+    assert theirs == [int(torch.multinomial(probabilities, 1, generator=generator)) for _ in range(2000)]
+    edges = probabilities.cumsum(0)[:-1]
+    ours = [int((u >= edges).sum()) for u in itertools.islice(uniform_numbers(7), 2000)]
+    assert ours != theirs
+    np.testing.assert_allclose(np.bincount(ours) / 2000, np.bincount(theirs) / 2000, atol=0.04)
 
 
 def test_a_prompt_may_fill_the_context_but_not_more(tokenizer):
@@ -527,9 +573,9 @@ def test_a_prompt_may_fill_the_context_but_not_more(tokenizer):
 def test_bytes_that_are_no_utf8(tokenizer, seed):
     """Any byte is as probable: lead bytes without their rest, rests without a lead."""
     checkpoint = emitting(tokenizer.byte_to_id)
-    job = GenerationJob("Hi", temperature=1.0, top_k=256, seed=seed, max_new_tokens=100)
+    job = GenerationJob("Hi", temperature=1.0, top_k=256, seed=seed, max_new_tokens=14)
     rounds = check_generation(job, checkpoint, tokenizer)
-    assert len(rounds) == 16
+    assert len(rounds) == 14
     assert len({r["id"] for r in rounds}) > 8
     assert any("�" in r["new_text"] for r in rounds)
 

@@ -187,15 +187,24 @@ def _train(output: Path, job):
 
 
 def _generate(output: Path, checkpoint, job) -> None:
+    from tracer.record_generation import past_context_job
+    from tracer.tokenizer import gpt2
+
+    long = past_context_job(job, checkpoint.text, gpt2(), checkpoint.model.config)
+    for route, own in (("generation", job), ("long", long)):
+        _record_rounds(output / f"{route}.json", checkpoint, own, route)
+    _remove_unused(output)
+
+
+def _record_rounds(path: Path, checkpoint, job, route: str) -> None:
     from tracer.record_generation import record_generation
     from tracer.schema import save
     from tracer.tokenizer import gpt2
 
     trace = record_generation(job, checkpoint, gpt2(), lambda number, token, text: out.print(
-        f"round {number}: id {token}, shows {text!r}"))
-    save(trace, output / "generation.json")
-    _remove_unused(output)
-    out.print(f"wrote {output / 'generation.json'}: {len(trace.steps)} steps, text {trace.summary['text']!r}")
+        f"round {number}: id {token}, shows {text!r}"), route)
+    save(trace, path)
+    out.print(f"wrote {path}: {len(trace.steps)} steps, text {trace.summary['text']!r}")
 
 
 def _remove_unused(folder: Path) -> None:

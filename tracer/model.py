@@ -67,10 +67,13 @@ class Config:
 
 
 class Positions(nn.Module):
+    """The positions of `ids`, of which the first stands at `start`."""
+
     kind, axes = "positions", ("position",)
 
-    def forward(self, ids: Tensor) -> Tensor:
-        return torch.arange(ids.size(-1), device=ids.device)  # (T,)
+    def forward(self, ids: Tensor, start: int = 0) -> Tensor:
+        self.attributes = {"start": start}
+        return torch.arange(start, start + ids.size(-1), device=ids.device)  # (T,)
 
 
 class Embedding(nn.Embedding):
@@ -224,6 +227,16 @@ class ConcatenateHeads(nn.Module):
         return x.transpose(1, 2).reshape(B, T, H * d)
 
 
+class AppendRows(nn.Module):
+    """Keys or values of the positions so far, then those of the new ones; explicit, what a cache does."""
+
+    kind, axes = "append_rows", ("head", "key_position", "head_feature")
+
+    def forward(self, past: Tensor, new: Tensor) -> Tensor:
+        self.attributes = {"length": past.size(2)}
+        return torch.cat((past, new), dim=2)  # (B, H, S, D/H)
+
+
 class LayerCache:
     """Keys and values of one block for the positions so far, in memory taken once.
 
@@ -234,13 +247,17 @@ class LayerCache:
         self.keys, self.values = store
         self.length = 0
 
+    def so_far(self) -> tuple[Tensor, Tensor]:
+        """Keys and values of the positions so far: (B, H, length, D/H) each."""
+        return self.keys.narrow(2, 0, self.length), self.values.narrow(2, 0, self.length)
+
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Keep those of the T new positions (B, H, T, D/H); returns those of all (B, H, S, D/H)."""
         start, new = self.length, key.size(2)
         self.length = start + new
         self.keys.narrow(2, start, new).copy_(key.detach())
         self.values.narrow(2, start, new).copy_(value.detach())
-        return self.keys.narrow(2, 0, self.length), self.values.narrow(2, 0, self.length)
+        return self.so_far()
 
 
 class Cache:
@@ -280,6 +297,7 @@ class Attention(nn.Module):
         weights = ("head", "query_position", "key_position")
         self.qkv = Linear(feature, ("qkv", 3 * D))
         self.split = SplitHeads(config.heads, config.head_width)
+        self.key_cache, self.value_cache = AppendRows(), AppendRows()
         self.scores = ScaledScores()
         self.mask = CausalMask()
         self.softmax = Softmax(weights)
@@ -292,13 +310,26 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, cache: LayerCache | None = None, allowed: Tensor | None = None) -> Tensor:
         query, key, value = self.split(self.qkv(x))                     # (B, H, T, D/H) each
         if cache is not None:
-            key, value = cache.append(key, value)                       # (B, H, S, D/H) each
+            key, value = self._with_cached(cache, key, value)           # (B, H, S, D/H) each
         heads = (self._steps if self.explicit else self._kernel)(query, key, value, allowed)
         return self.dropout(self.projection(self.concatenate(heads)))   # (B, T, D)
 
+    def _with_cached(self, cache: LayerCache, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        past_key, past_value = cache.so_far()
+        known = cache.append(key, value)
+        if not self.explicit:
+            return known
+        if past_key.size(2) == 0:
+            return key, value
+        return self.key_cache(past_key, key), self.value_cache(past_value, value)
+
     def _steps(self, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None) -> Tensor:
-        mask = () if allowed is None else (allowed,)
-        weights = self.softmax(self.mask(self.scores(query, key), *mask))   # (B, H, T, S)
+        scores = self.scores(query, key)                                    # (B, H, T, S)
+        if allowed is not None:
+            scores = self.mask(scores, allowed)
+        elif query.size(2) > 1 or key.size(2) == 1:  # one new position may see all that are cached
+            scores = self.mask(scores)
+        weights = self.softmax(scores)                                      # (B, H, T, S)
         return self.weighted_sum(self.weights_dropout(weights), value)      # (B, H, T, D/H)
 
     def _kernel(self, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None) -> Tensor:
@@ -477,8 +508,8 @@ class GPT(nn.Module):
         if padding is not None:  # each row counts from its own first token
             places = torch.arange(past, past + ids.size(1), device=ids.device) - padding.unsqueeze(1)
             return self.position_embedding(places.clamp(min=0))               # (B, T, D)
-        if self.explicit and past == 0:
-            return self.position_embedding(self.positions(ids))               # (T, D)
+        if self.explicit:
+            return self.position_embedding(self.positions(ids, past))         # (T, D)
         return self.position_embedding.weight[past:past + ids.size(1)]        # (T, D)
 
     def crop_context(self, context: int) -> None:

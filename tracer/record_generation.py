@@ -1,7 +1,7 @@
-"""Record a generation: each round a full forward pass, the draw, the bytes."""
+"""Record a generation: each round a full forward pass, the draw, the bytes, and the same round with a cache."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -9,10 +9,11 @@ from torch import Tensor
 from tracer.checkpoint import Checkpoint
 from tracer.errors import UserError
 from tracer.model import GPT, Config
+from tracer.record_cache import CachedRounds
 from tracer.record_text import add_text, add_vocabulary, token_labels
 from tracer.record_training import TABLE, check_text, environment
 from tracer.recorder import Recorder, snapshot
-from tracer.sampling import Sampler, uniform_numbers
+from tracer.sampling import Sampler, multinomial_choices, uniform_numbers
 from tracer.schema import Trace
 from tracer.tokenizer import IncrementalDecoder, Tokenizer
 from tracer.trace_builder import Pass, TraceBuilder, add_forward, add_parameters
@@ -46,31 +47,59 @@ def check_job(job: GenerationJob, tokenizer: Tokenizer, config: Config) -> Sampl
 
 
 def record_generation(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tokenizer,
-                      progress: Callable[[int, int, str], None] = lambda number, token, text: None) -> Trace:
-    """Generate from `checkpoint` as `job` says and record every round.
+                      progress: Callable[[int, int, str], None] = lambda number, token, text: None,
+                      route: str = "generation") -> Trace:
+    """Generate from `checkpoint` as `job` says and record every round.  `route`: the page it is for.
 
     Raises `UserError` for a prompt that is empty or that the context does not hold.  Stops at the end
-    token, at `max_new_tokens`, or when the context is full.
+    token or at `max_new_tokens`.  Once the ids are more than the context holds, a round takes the last ones.
     """
     torch.set_num_threads(1)
     model, config = checkpoint.model.eval(), checkpoint.model.config
     model.explicit = True
     sampler = check_job(job, tokenizer, config)
-    builder = TraceBuilder("generation", _how(job, checkpoint, tokenizer))
+    builder = TraceBuilder(route, _how(job, checkpoint, tokenizer))
     add_vocabulary(builder, tokenizer)
     builder.chapter("prompt")
     ids = add_text(builder, tokenizer, job.prompt)
     builder.source("eos", tokenizer.eos)
     add_parameters(builder, model, snapshot(model).parameters, "trained.")
     builder.trace.make["parameters"] = [f"trained.{name}" for name, _ in model.named_parameters()]
-    rounds = _Rounds(builder, model, sampler, tokenizer, ids)
+    rounds = _Rounds(builder, model, sampler, tokenizer, ids, job.seed)
     for number, uniform in zip(range(1, job.max_new_tokens + 1), uniform_numbers(job.seed), strict=False):
         new_text = rounds.run(number, uniform)
         progress(number, rounds.ids[-1], new_text)
-        if rounds.ids[-1] == tokenizer.eos or len(rounds.ids) > config.context:
+        if rounds.ids[-1] == tokenizer.eos:
             break
     builder.trace.make["rounds"] = number
+    if route == "generation":
+        _add_two_moments(builder, checkpoint)
     return builder.finish()
+
+
+def past_context_job(job: GenerationJob, text: str, tokenizer: Tokenizer, config: Config) -> GenerationJob:
+    """`job` with a prompt that fills the context as far as repeating `text` can, and one round beyond it."""
+    repeated = max((n for n in range(config.context) if len(tokenizer.encode(text * n + job.prompt)) <= config.context),
+                   default=0)
+    prompt = text * repeated + job.prompt
+    return replace(job, prompt=prompt, max_new_tokens=config.context - len(tokenizer.encode(prompt)) + 2)
+
+
+def _add_two_moments(builder: TraceBuilder, checkpoint: Checkpoint) -> None:
+    """Every parameter as it was drawn, as it is after training, and the change."""
+    builder.chapter("parameters")
+    state = torch.get_rng_state()
+    torch.manual_seed(checkpoint.settings.seed)
+    initial = dict(GPT(checkpoint.model.config).named_parameters())
+    torch.set_rng_state(state)
+    add_parameters(builder, checkpoint.model, {name: p.detach() for name, p in initial.items()}, "initial.")
+    for name, trained in checkpoint.model.named_parameters():
+        view = builder.view(f"parameters.{name}")
+        view.arrays += [f"initial.{name}", f"trained.{name}"]
+        of = builder.trace.arrays[f"trained.{name}"]
+        view.steps.append(builder.step(
+            f"change.{name}", "difference", {"before": f"initial.{name}", "after": f"trained.{name}"},
+            trained.detach() - initial[name].detach(), of.axes, labels=of.labels, derived=True))
 
 
 def _how(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tokenizer) -> dict:
@@ -82,9 +111,13 @@ def _how(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tokenizer) -> di
 class _Rounds:
     """The state that rounds hand on: the ids, and the bytes of a character that is not whole yet."""
 
-    def __init__(self, builder: TraceBuilder, model: GPT, sampler: Sampler, tokenizer: Tokenizer, ids: list[int]):
+    def __init__(self, builder: TraceBuilder, model: GPT, sampler: Sampler, tokenizer: Tokenizer, ids: list[int],
+                 seed: int):
         self.builder, self.model, self.sampler = builder, model, sampler
         self.tokenizer, self.ids = tokenizer, ids
+        self.cached = CachedRounds(builder, model, sampler)
+        self.multinomial = multinomial_choices(seed)
+        next(self.multinomial)
         self.ids_name = "text.ids"
         self.held_name: str | None = None
         self.decoder = IncrementalDecoder(tokenizer)
@@ -93,25 +126,32 @@ class _Rounds:
         """Record one round; returns the text that it made visible."""
         prefix = f"round{number}"
         self.builder.chapter(prefix)
-        tokens = self.builder.label(f"{prefix}.tokens", [self.tokenizer.label(i) for i in self.ids])
-        self._add_ids(prefix, tokens)
-        logits = self._forward(prefix, tokens)
+        outside = max(len(self.ids) - self.model.config.context, 0)
+        window = self.ids[outside:]
+        tokens = self.builder.label(f"{prefix}.tokens", [self.tokenizer.label(i) for i in window])
+        self._add_ids(prefix, window, outside, tokens)
+        logits = self._forward(prefix, window, tokens)
         token = self._draw(prefix, logits, uniform, tokens)
+        self._add_other_choices(prefix, logits)
         self._append(prefix, token)
-        return self._show(prefix, token)
+        text = self._show(prefix, token)
+        self._end(prefix)
+        self.cached.run(number, window, tokens, uniform)
+        return text
 
-    def _add_ids(self, prefix: str, tokens: str) -> None:
+    def _add_ids(self, prefix: str, window: list[int], outside: int, tokens: str) -> None:
         view = self.builder.view(f"{prefix}.ids")
-        view.steps.append(self.builder.step(f"{prefix}.ids", "window", {"ids": self.ids_name}, self.ids, ("position",),
-                                            attributes={"offset": 0}, labels={"position": tokens}))
+        view.steps.append(self.builder.step(f"{prefix}.ids", "window", {"ids": self.ids_name}, window, ("position",),
+                                            attributes={"offset": outside}, labels={"position": tokens}))
 
-    def _forward(self, prefix: str, tokens: str) -> Tensor:
-        ids = torch.tensor([self.ids])
+    def _forward(self, prefix: str, window: list[int], tokens: str) -> Tensor:
+        ids = torch.tensor([window])
         with torch.no_grad(), Recorder(self.model) as recorder:
             recorder.name_input(ids, "ids")
             logits, _ = self.model(ids)
         add_forward(self.builder,
-                    Pass(recorder, self.model, f"{prefix}.", "trained.{}", {"ids": f"{prefix}.ids"}, tokens))
+                    Pass(recorder, self.model, f"{prefix}.", "trained.{}", {"ids": f"{prefix}.ids"}, tokens,
+                         derived=frozenset({"head"} if self.builder.trace.route == "long" else ())))
         return logits[:, -1]  # (1, V)
 
     def _draw(self, prefix: str, logits: Tensor, uniform: Tensor, tokens: str) -> int:
@@ -125,6 +165,16 @@ class _Rounds:
         add_forward(self.builder, Pass(recorder, self.sampler, f"{prefix}.sampler.", inputs=inputs, tokens=tokens,
                                        derived=frozenset({"temperature"})))
         return token
+
+    def _add_other_choices(self, prefix: str, logits: Tensor) -> None:
+        """What the largest logit would have been, and what torch's own sampling takes with this seed."""
+        view = self.builder.view(f"{prefix}.choices")
+        view.steps.append(self.builder.step(f"{prefix}.greedy", "greedy", {"logits": f"{prefix}.head"},
+                                            logits.argmax()))
+        probabilities = torch.from_numpy(self.builder.trace.values(f"{prefix}.sampler.softmax"))
+        choice = self.multinomial.send(probabilities)
+        token = self.builder.trace.values(f"{prefix}.sampler.top_k.ids")[choice]
+        view.arrays.append(self.builder.source(f"{prefix}.multinomial", int(token)))
 
     def _append(self, prefix: str, token: int) -> None:
         self.ids = [*self.ids, token]
@@ -155,6 +205,12 @@ class _Rounds:
             view.steps.append(self.builder.step(self.held_name, "window", {"ids": f"{prefix}.bytes"},
                                                 whole[complete:], ("byte",), attributes={"offset": complete}))
         return text
+
+    def _end(self, prefix: str) -> None:
+        token = f"{prefix}.sampler.draw.token"
+        ended = self.builder.trace.values(token) == self.tokenizer.eos
+        self.builder.view(f"{prefix}.end").steps.append(self.builder.step(
+            f"{prefix}.is_end", "is_end", {"token": token, "eos": "eos"}, ended))
 
     def _add_bytes(self, prefix: str, view, held: list[int], new: list[int]) -> None:
         if not held:

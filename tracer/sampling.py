@@ -88,6 +88,19 @@ def uniform_numbers(seed: int):
         yield torch.rand((), generator=generator)
 
 
+def multinomial_choices(seed: int):
+    """What `torch.multinomial` takes of the probabilities sent in, one after the other, from the same seed.
+
+    It draws an exponential number q for every candidate and takes the largest p / q, so that the same seed
+    says nothing about which candidate our draw takes: only how often each is taken agrees.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    choice = None
+    while True:
+        probabilities = yield choice
+        choice = int(torch.multinomial(probabilities, 1, generator=generator))
+
+
 @dataclass(frozen=True)
 class Sampling:
     """How to choose an id.  Temperature 0 takes the largest logit; `top_k`, `top_p`: None keeps all.

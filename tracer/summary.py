@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from tracer.schema import Trace
+from tracer.ops.replay import Replay
+from tracer.schema import AXES, Trace
 
 
 def summarise(trace: Trace) -> dict:
     """The `summary` block of a trace, from its arrays and from how it was made; empty for other routes."""
-    routes = {"training": _training, "generation": _generation}
+    routes = {"training": _training, "generation": _generation, "long": _generation}
     return routes[trace.route](trace) if trace.route in routes else {}
 
 
@@ -55,7 +56,8 @@ def _generation(trace: Trace) -> dict:
 def _round(trace: Trace, prefix: str) -> dict:
     choice = int(trace.values(f"{prefix}.sampler.draw.choice"))
     token = int(trace.values(f"{prefix}.sampler.draw.token"))
-    return {"id": token, "logit": _plain(trace.values(f"{prefix}.head")[0, token]),
+    logits = Replay(trace, AXES).values(f"{prefix}.head")  # a long recording does not hold them
+    return {"id": token, "logit": _plain(logits[0, token]),
             "scaled_logit": _plain(trace.values(f"{prefix}.sampler.top_k.kept")[choice]),
             "probability": _plain(trace.values(f"{prefix}.sampler.softmax")[choice]),
             "new_text": _new_text(trace, prefix)}

@@ -1,5 +1,6 @@
 """Turn what the recorder saw into a trace: named arrays and the steps that made them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -113,7 +114,7 @@ class Pass:
     `prefix` stands before every array made in this pass; `parameters` says under which name the trace has
     a parameter that the pass read.
     `inputs`: names that the trace already has for tensors that came from outside.  `tokens`: name of
-    the labels of its positions.
+    the labels of its positions.  `view_of`: path of a call → the view that shows it; each its own unless said.
     """
 
     recorder: Recorder
@@ -124,6 +125,7 @@ class Pass:
     tokens: str = "tokens"
     vocabulary: str = "vocabulary"
     derived: frozenset[str] = frozenset()
+    view_of: Callable[[str], str] = lambda path: path
 
     def __post_init__(self):
         self.parameter_names = {name for name, _ in self.model.named_parameters()}
@@ -165,7 +167,7 @@ class Pass:
             name = wanted.get(axis)
             if name and len(builder.trace.labels.get(name, ())) == length:
                 found[axis] = name
-            elif axis == "position" and length == 1:
+            elif axis in ("position", "query_position") and length == 1:
                 found[axis] = builder.label(f"{self.tokens}.last", builder.trace.labels[self.tokens][-1:])
         return found
 
@@ -205,7 +207,7 @@ def add_forward(builder: TraceBuilder, run: Pass, chapter_of=None) -> None:
         if chapter_of and (chapter := chapter_of(call.path)) != opened:
             builder.chapter(chapter)
             opened = chapter
-        _add_call(builder, run, call, builder.view(run.prefix + call.path))
+        _add_call(builder, run, call, builder.view(run.prefix + run.view_of(call.path)))
 
 
 def _hands_on(run: Pass, call: Call) -> bool:

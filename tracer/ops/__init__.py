@@ -7,6 +7,7 @@ from tracer.ops import (  # noqa: F401  each import registers its kinds
     adamw,
     add,
     attention,
+    cache,
     cross_entropy,
     dropout,
     embedding,

@@ -2,7 +2,11 @@
 
 from tracer.ops.registry import define
 
-POSITIONS = define("positions", "positions are numbered 0, 1, …, T−1", "out[t] = t")
+POSITIONS = define(
+    "positions",
+    "positions are numbered from 0; with a cache, from the first new one",
+    "out[t] = t + start",
+)
 
 EMBEDDING = define(
     "embedding",

@@ -14,5 +14,5 @@ PREDICTED_CHANGE = define(
 DIFFERENCE = define(
     "difference",
     "a change: what is after, less what was before",
-    "out[()] = after[()] - before[()]",
+    "out[...] = after[...] - before[...]",
 )

@@ -23,6 +23,12 @@ CUMULATIVE = define(
     "out[c] = sum(k, probabilities[k] * (k <= c))",
 )
 
+GREEDY = define(
+    "greedy",
+    "the largest logit, ties to the lower id: what temperature 0 would choose",
+    "out[()] = nth_largest(v, logits[0, v], 0)",
+)
+
 DRAW = define(
     "draw",
     "inverse transform sampling: Devroye 1986, section II.2",

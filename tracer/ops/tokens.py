@@ -22,6 +22,12 @@ APPEND = define(
     "out[n] = where(n < length, before[n + 0], token[()])",
 )
 
+IS_END = define(
+    "is_end",
+    "the loop ends after the end-of-text token",
+    "out[()] = token[()] == eos[()]",
+)
+
 WINDOW = define(
     "window",
     "next-token prediction: inputs are ids 0…T−1, targets ids 1…T",
