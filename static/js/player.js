@@ -15,7 +15,7 @@ const STEP_PACES = { slow: 9000, normal: 4500, fast: 1500 }; // ms a step
 const STILL_PACE = 900; // without motion, terms still light up one after the other
 const SAME_CHOICE = { position: ["query_position"], query_position: ["position"] };
 const SMALL = 1200; // operands of more numbers than this are folded until asked for
-const CELLS_AT_ONCE = 400; // of a step's tables; the other tables are drawn when the page is idle
+const AT_ONCE = 300; // elements of a step's tables: about as many as are in view; the others are drawn when the page is idle
 const ADDRESS_PAUSE = 150; // ms between addresses while a key is held: browsers take some 20 a second
 
 export class Player {
@@ -195,7 +195,7 @@ export class Player {
     this.later.clear();
     this.tables.clear();
     this.lit = this.litCells();
-    this.cells = 0;
+    this.made = 0;
     const parts = [...this.sections[this.current].querySelectorAll("[data-array]")];
     this.drawCharts(parts.map((part) => part.dataset.array));
     for (const button of this.digitButtons) button.setAttribute("aria-pressed", String(button.dataset.digits === String(this.digits)));
@@ -228,12 +228,12 @@ export class Player {
     if (!this.tables.has(name)) this.tables.set(name, []);
     this.tables.get(name).push(table);
     this.markTable(name, table);
-    if (this.cells < CELLS_AT_ONCE) table.show();
+    if (this.made + table.cost <= AT_ONCE || !this.made) table.show();
     else {
       table.keepRoom();
       this.later.add(() => table.show());
     }
-    this.cells += table.cost;
+    this.made += table.cost;
     return table.element;
   }
 

@@ -4,7 +4,7 @@ import { fill, h, oncePerFrame } from "dom";
 import { format } from "format";
 
 const ROW_HEIGHT = 28;
-const AT_ONCE = 24; // rows of a table that are drawn at once; the rest follows when the page is idle
+const AT_ONCE = 12; // rows of a table that are drawn at once; the rest follows when the page is idle
 const LONG = 200; // of more rows than this only those in view are drawn
 const WIDE = 96; // a longer last axis goes down the page instead of across it
 const SHADES = 14; // of a cell's colour: as many as the style sheet has
@@ -42,9 +42,9 @@ export class ArrayTable {
     this.strides = shape.map((_, axis) => shape.slice(axis + 1).reduce((a, b) => a * b, 1));
   }
 
-  /** How many cells `show` draws before it returns. */
+  /** About how many elements `show` makes before it returns. */
   get cost() {
-    return Math.min(this.rows, AT_ONCE) * this.columns;
+    return (Math.min(this.rows, AT_ONCE) + 1) * (this.columns + 1) + 30;
   }
 
   /** Draw the table: now when its numbers are here, else as soon as they are. */
