@@ -117,7 +117,9 @@ export class Player {
     if (index === this.current) return;
     const address = this.currentState ? this.sameNumber(this.ids[index]) : write({ step: this.ids[index], digits: this.digits, at: {} }, []);
     this.setAddress(address, replace, held);
+    this.rushing = held;
     this.go(parse(address));
+    this.rushing = false;
     if (!replace) this.sections[index].querySelector("h2").focus({ preventScroll: true });
   }
 
@@ -222,13 +224,13 @@ export class Player {
     return [...this.tables.values()].flat();
   }
 
-  /** A table that is drawn at once, or, after many others, when the page is idle. */
+  /** A table that is drawn at once, or, after many others and while a key is held, when the page is idle. */
   newTable(name) {
     const table = new ArrayTable(name, this.tableContext());
     if (!this.tables.has(name)) this.tables.set(name, []);
     this.tables.get(name).push(table);
     this.markTable(name, table);
-    if (this.made + table.cost <= AT_ONCE || !this.made) table.show();
+    if (!this.rushing && (!this.made || this.made + table.cost <= AT_ONCE)) table.show();
     else {
       table.keepRoom();
       this.later.add(() => table.show());
