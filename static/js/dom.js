@@ -92,6 +92,11 @@ export class Later {
     this.pieces.length = 0;
   }
 
+  /** Do all of it now. */
+  finish() {
+    while (this.pieces.length) this.pieces.shift()();
+  }
+
   wait() {
     if (this.waiting || !this.pieces.length) return;
     this.waiting = true;

@@ -57,12 +57,19 @@ export class Player {
     for (const section of this.sections) section.removeAttribute("id");
     document.documentElement.classList.add("scripted");
     this.wire();
-    this.go(parse(location.hash));
+    this.arrive();
+  }
+
+  /** Go where the address leads, whoever wrote it. */
+  arrive() {
+    this.noteAddress(location.hash);
+    this.go(parse(this.address));
   }
 
   wire() {
-    window.addEventListener("hashchange", () => this.go(parse(location.hash)));
+    window.addEventListener("hashchange", () => this.arrive());
     document.addEventListener("keydown", (event) => this.pressed(event));
+    window.addEventListener("beforeprint", () => this.later.finish());
     const { bar, buttons } = this.place;
     bar.addEventListener("input", oncePerFrame(() => this.navigate(Number(bar.value) - 1, true)));
     for (const button of buttons) {
@@ -123,10 +130,15 @@ export class Player {
     if (!replace) this.sections[index].querySelector("h2").focus({ preventScroll: true });
   }
 
+  noteAddress(address) {
+    clearTimeout(this.addressTimer);
+    this.address = address;
+    this.place.linkLanguages(address);
+  }
+
   /** Write the address; while a key is held, now and then: browsers refuse a page that does it too often. */
   setAddress(address, replace = false, held = false) {
-    this.place.linkLanguages(address);
-    clearTimeout(this.addressTimer);
+    this.noteAddress(address);
     const set = () => {
       this.addressSet = performance.now();
       history[replace ? "replaceState" : "pushState"](null, "", address);
@@ -309,11 +321,12 @@ export class Player {
     const at = Object.fromEntries(letters.map((letter, i) => [letter, index[i]]));
     const here = !travel && this.tables.has(array) ? this.ids[this.current] : this.home.get(array) ?? this.ids[this.current];
     const address = write({ step: here, of: array, at, digits: this.digits }, letters);
-    if (address !== location.hash) this.setAddress(address);
+    if (address !== this.address) this.setAddress(address);
     this.go(parse(address));
   }
 
   async showNumber(array, index) {
+    this.reads = [];
     this.frames = [];
     this.motion.stop();
     this.panel.hidden = false;
@@ -418,7 +431,7 @@ export class Player {
   }
 
   setDigits(digits) {
-    const state = parse(location.hash);
+    const state = parse(this.address);
     const letters = state.of && this.store.has(state.of) ? this.store.letters(state.of) : [];
     const address = write({ ...state, step: this.ids[this.current], digits }, letters);
     this.setAddress(address, true);
