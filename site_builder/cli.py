@@ -3,11 +3,12 @@
 import sys
 import time
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import click
 
+from site_builder.server import CompressingHandler
 from tracer.errors import UserError
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -49,7 +50,7 @@ def serve(site: Path, port: int) -> None:
     """Serve the built site on this machine alone."""
     if not (site / "index.html").is_file():
         raise UserError(f"there is no site in {site}: run `make site` first")
-    handler = partial(SimpleHTTPRequestHandler, directory=str(site))
+    handler = partial(CompressingHandler, directory=str(site))
     with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
         click.echo(f"serving {site} on http://localhost:{port}/ (Ctrl-C ends it)")
         try:

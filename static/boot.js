@@ -8,3 +8,5 @@ window.twoRoutes = {
     this.waiting.get(name)?.(content);
   },
 };
+// The page is laid out for scripts from the first: nothing moves when the player starts.
+document.documentElement.classList.add("scripts");

@@ -15,7 +15,6 @@ const kept = new Map(); // array → how its picture was last set: {log, change,
  * Returns { axis, follow(), stop() }, or null when no array has that axis.
  */
 export function drawSeries(section, names, context) {
-  document.querySelectorAll(".updates, .picture").forEach((old) => old.remove());
   const mine = names.filter((name) => context.store.array(name).axes.includes(SHARED));
   return mine.length ? new Series(section, mine, context) : null;
 }
@@ -30,7 +29,8 @@ class Series {
       context.choose(SHARED, this.at);
       this.drawing = false;
     });
-    section.querySelector(".part").before(this.bar());
+    this.elements = [this.bar()];
+    section.querySelector(".part").before(this.elements[0]);
     for (const name of names) if (store.array(name).axes[0] === SHARED) this.addPicture(name);
     this.follow();
   }
@@ -50,6 +50,7 @@ class Series {
     const { store } = this.context;
     const { axes } = store.array(name);
     const box = h("div", { class: "picture" });
+    this.elements.push(box);
     this.section.querySelector(`[data-array="${CSS.escape(name)}"] .equation`).before(box);
     try {
       await Promise.all([store.load([name]), ...axes.map((_, axis) => store.loadLabels(name, axis))]);
@@ -102,6 +103,7 @@ class Series {
   stop() {
     this.pause();
     clearTimeout(this.rest);
+    for (const element of this.elements) element.remove();
   }
 
   /** Draw what the chosen update says, whoever chose it. */

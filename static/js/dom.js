@@ -72,3 +72,38 @@ export function oncePerFrame(run) {
     pending = args;
   };
 }
+
+const idle = window.requestIdleCallback ?? ((run) => setTimeout(() => run({ timeRemaining: () => 0 }), 50));
+
+/** Work that waits until what is in view has been painted and nothing else is to do, one piece after the other. */
+export class Later {
+  constructor() {
+    this.pieces = [];
+    this.waiting = false;
+  }
+
+  add(run) {
+    this.pieces.push(run);
+    this.wait();
+  }
+
+  /** Drop what has not been done. */
+  clear() {
+    this.pieces.length = 0;
+  }
+
+  /** Do all of it now. */
+  finish() {
+    while (this.pieces.length) this.pieces.shift()();
+  }
+
+  wait() {
+    if (this.waiting || !this.pieces.length) return;
+    this.waiting = true;
+    idle((deadline) => {
+      this.waiting = false;
+      do this.pieces.shift()?.(); while (this.pieces.length && deadline.timeRemaining() > 10);
+      this.wait();
+    });
+  }
+}

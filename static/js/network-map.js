@@ -3,11 +3,15 @@
 const narrow = matchMedia("(max-width: 820px)");
 const side = document.querySelector(".side");
 const fold = side?.querySelector(".map-fold");
+const map = fold?.querySelector(".map");
 const nodes = [...(side?.querySelectorAll(".node") ?? [])];
 const views = nodes.filter((node) => node.classList.contains("view")).map((node) => node.dataset.key);
 const steps = new Set([...document.querySelectorAll("section.step")].map((section) => section.dataset.step));
 const inThousands = new Intl.NumberFormat("en-US");
-let round = side?.querySelector(".map")?.dataset.pass ?? "";
+const modes = [...(side?.querySelectorAll("[data-mode]") ?? [])];
+let round = map?.dataset.pass ?? "";
+let pass = null; // what the map shows: the pass, and the nodes that are lit
+let lit = new Set();
 
 /** What the map shows for a step: which nodes (a test), in which direction, and the pass that it is in. */
 function read(id) {
@@ -17,8 +21,7 @@ function read(id) {
   }
   const mode = id.startsWith("grad.") ? "backward" : "forward";
   const key = keyOf(id);
-  const pass = mode === "forward" ? passOf(id, key) : "";
-  return { mode, pass, lights: (node) => node.dataset.key === key || has(node.dataset.before, id) };
+  return { mode, pass: mode === "forward" ? passOf(id, key) : "", lights: (node) => node.dataset.key === key || has(node.dataset.before, id) };
 }
 
 /** The node's name in a step's name: the longest one that it ends in. */
@@ -29,10 +32,10 @@ function keyOf(id) {
 
 /** What stands before the node's name, if a whole pass has it there; else the pass in which generation was. */
 function passOf(id, key) {
-  const pass = id.slice(0, id.length - (key?.length ?? 0));
-  if (!key || !steps.has(pass + views[0]) || !steps.has(pass + views.at(-1))) return round;
-  if (round) round = pass;
-  return pass;
+  const before = id.slice(0, id.length - (key?.length ?? 0));
+  if (!key || !steps.has(before + views[0]) || !steps.has(before + views.at(-1))) return round;
+  if (round) round = before;
+  return before;
 }
 
 function has(list, word) {
@@ -42,18 +45,18 @@ function has(list, word) {
 /** Light the node of a step; links and shapes of all nodes become those of the step's pass. */
 export function lightMap(id, store) {
   const shown = read(id);
-  const lit = nodes.filter(shown.lights);
-  for (const node of nodes) {
-    if (node.classList.contains("view")) enterPass(node, shown.pass);
-    if (lit.includes(node)) node.dataset.lit = shown.mode;
+  const before = lit;
+  lit = new Set(nodes.filter(shown.lights));
+  const changed = shown.pass === pass ? nodes.filter((node) => lit.has(node) || before.has(node)) : nodes;
+  pass = shown.pass;
+  for (const node of changed) {
+    if (node.classList.contains("view")) enterPass(node);
+    if (lit.has(node)) node.dataset.lit = shown.mode;
     else delete node.dataset.lit;
-    setCurrent(node, lit.includes(node) && (node.dataset.step === id ? "step" : "true"));
+    setCurrent(node, lit.has(node) && (node.dataset.step === id ? "step" : "true"));
     writeShape(node, shown, store);
   }
-  for (const word of side?.querySelectorAll("[data-mode]") ?? []) {
-    word.toggleAttribute("data-here", lit.length > 0 && word.dataset.mode === shown.mode);
-  }
-  reveal();
+  for (const word of modes) word.toggleAttribute("data-here", lit.size > 0 && word.dataset.mode === shown.mode);
 }
 
 function setCurrent(node, value) {
@@ -62,7 +65,7 @@ function setCurrent(node, value) {
 }
 
 /** A node leads to its step in this pass. Where the pass has none (no dropout in evaluation) it is pale. */
-function enterPass(node, pass) {
+function enterPass(node) {
   const there = steps.has(pass + node.dataset.key);
   node.classList.toggle("absent", !there);
   if (!there || node.dataset.step === pass + node.dataset.key) return;
@@ -71,7 +74,7 @@ function enterPass(node, pass) {
 }
 
 /** The shape of what the node makes in this pass; on the way back of its gradient, at an update of the parameter. */
-function writeShape(node, { mode, pass, parameter }, store) {
+function writeShape(node, { mode, parameter }, store) {
   const text = node.querySelector(".shape");
   const array = mode === "update" && node.dataset.lit ? parameter : pass + node.dataset.array;
   if (!text || !store) return;
@@ -82,10 +85,10 @@ function writeShape(node, { mode, pass, parameter }, store) {
 }
 
 /** Scroll the box around the map or the list, and nothing else, until the current place is in sight. */
-function reveal() {
-  const boxes = side?.dataset.show === "steps" && !narrow.matches ? [side.querySelector(".contents")]
-    : [fold?.querySelector(".map"), fold];
-  const place = boxes.at(-1)?.querySelector(".node[data-lit], .contents a[aria-current]");
+export function revealOnMap() {
+  const list = side?.dataset.show === "steps" && !narrow.matches;
+  const boxes = list ? [side.querySelector(".contents")] : [map, fold];
+  const place = list ? boxes[0].querySelector("a[aria-current]") : lit.values().next().value;
   const box = boxes.find((one) => one && one.scrollHeight > one.clientHeight + 1);
   if (!place || !box) return;
   const outer = box.getBoundingClientRect();
@@ -100,7 +103,7 @@ function show(what) {
   for (const button of side.querySelectorAll("button[data-show]")) {
     button.setAttribute("aria-pressed", String(button.dataset.show === what));
   }
-  reveal();
+  revealOnMap();
 }
 
 if (fold) {
@@ -109,7 +112,7 @@ if (fold) {
   }
   fold.open = !narrow.matches;
   narrow.addEventListener("change", () => { fold.open = !narrow.matches; });
-  fold.addEventListener("toggle", reveal);
+  fold.addEventListener("toggle", revealOnMap);
   fold.addEventListener("click", (event) => {
     if (narrow.matches && event.target.closest(".node")) fold.open = false;
   });

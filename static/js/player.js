@@ -1,13 +1,13 @@
 // The player: shows one step at a time, its tables, and the opened number. One engine for every route.
 
 import { drawSeries, SHARED } from "charts";
-import { fill, h, oncePerFrame } from "dom";
+import { fill, h, Later, oncePerFrame } from "dom";
 import { exercise } from "exercise";
 import { Motion } from "motion";
-import { lightMap } from "network-map";
 import { showNumber } from "number";
+import { Place } from "place";
 import { parse, write } from "state";
-import { Store } from "store";
+import { flatten, Store } from "store";
 import { ArrayTable } from "table";
 
 const PACES = { slow: 2400, normal: 1100, fast: 350, still: 0 }; // ms a term
@@ -15,6 +15,8 @@ const STEP_PACES = { slow: 9000, normal: 4500, fast: 1500 }; // ms a step
 const STILL_PACE = 900; // without motion, terms still light up one after the other
 const SAME_CHOICE = { position: ["query_position"], query_position: ["position"] };
 const SMALL = 1200; // operands of more numbers than this are folded until asked for
+const AT_ONCE = 300; // elements of a step's tables: about as many as are in view; the others are drawn when the page is idle
+const ADDRESS_PAUSE = 150; // ms between addresses while a key is held: browsers take some 20 a second
 
 export class Player {
   constructor(store, words) {
@@ -22,13 +24,21 @@ export class Player {
     this.words = words;
     this.sections = [...document.querySelectorAll("section.step")];
     this.ids = this.sections.map((section) => section.dataset.step);
+    this.titles = new Map([...document.querySelectorAll(".contents a[data-step]")].map((a) => [a.dataset.step, a.textContent]));
+    this.place = new Place(this.sections.map(({ dataset }) => (
+      { id: dataset.step, chapter: dataset.chapter, title: this.titles.get(dataset.step) })), store, words);
+    this.later = new Later();
     this.home = new Map();
     for (const chapter of store.outline.chapters) {
       for (const view of chapter.views) for (const name of [...view.arrays, ...view.steps]) this.home.set(name, view.id);
     }
     this.chosen = new Map(); // axis name → index, kept from step to step
     this.panel = document.getElementById("number");
-    this.tables = new Map();
+    this.tables = new Map(); // array → its tables on this step
+    this.digitButtons = [...document.querySelectorAll("[data-digits]")];
+    this.notice = document.getElementById("notice");
+    this.currentState = null; // the opened number: {of, index}
+    this.reads = [];
     this.digits = 4;
     this.term = null; // the term of a sum that alone is lit
     this.pace = "normal";
@@ -47,31 +57,36 @@ export class Player {
     for (const section of this.sections) section.removeAttribute("id");
     document.documentElement.classList.add("scripted");
     this.wire();
-    this.go(parse(location.hash));
+    this.arrive();
+  }
+
+  /** Go where the address leads, whoever wrote it. */
+  arrive() {
+    this.noteAddress(location.hash);
+    this.go(parse(this.address));
   }
 
   wire() {
-    window.addEventListener("hashchange", () => this.go(parse(location.hash)));
+    window.addEventListener("hashchange", () => this.arrive());
     document.addEventListener("keydown", (event) => this.pressed(event));
-    this.bar = document.getElementById("progress");
-    this.bar.max = this.ids.length;
-    const jump = oncePerFrame(() => this.navigate(Number(this.bar.value) - 1, true));
-    this.bar.addEventListener("input", jump);
-    for (const button of document.querySelectorAll("[data-go]")) {
+    window.addEventListener("beforeprint", () => this.later.finish());
+    const { bar, buttons } = this.place;
+    bar.addEventListener("input", oncePerFrame(() => this.navigate(Number(bar.value) - 1, true)));
+    for (const button of buttons) {
       button.addEventListener("click", () => this.play(false));
       button.addEventListener("click", () => this.navigate(this.current + Number(button.dataset.go)));
     }
-    for (const button of document.querySelectorAll("[data-digits]")) {
+    for (const button of this.digitButtons) {
       button.addEventListener("click", () => this.setDigits(button.dataset.digits === "all" ? "all" : Number(button.dataset.digits)));
     }
     this.playButton = document.getElementById("play");
     this.playButton.addEventListener("click", () => this.play(!this.playing));
     const help = document.getElementById("help");
     document.getElementById("help-open").addEventListener("click", () => help.showModal());
-    this.step = oncePerFrame(() => {
+    this.step = oncePerFrame((held) => {
       const by = this.pendingSteps;
       this.pendingSteps = 0;
-      this.navigate(this.current + by);
+      this.navigate(this.current + by, false, held);
     });
     this.pendingSteps = 0;
   }
@@ -86,10 +101,10 @@ export class Player {
     this.digits = state.digits;
     this.setNotice(!known ? this.words.unknown_link : state.of && !number ? this.words.unknown_number : "");
     if (number) this.keepChoice(state.of, number);
+    else this.forgetNumber();
+    if (number) this.currentState = { of: state.of, index: number };
     this.showStep(current);
-    this.linkLanguages();
     if (number) this.showNumber(state.of, number);
-    else this.closeNumber(false);
   }
 
   /** The index that an address means, or null when the recording has no such number. */
@@ -101,16 +116,35 @@ export class Player {
   }
 
   setNotice(text) {
-    document.getElementById("notice").textContent = text;
+    if (this.notice.textContent !== text) this.notice.textContent = text;
   }
 
-  navigate(to, replace = false) {
+  navigate(to, replace = false, held = false) {
     const index = Math.max(0, Math.min(this.ids.length - 1, to));
     if (index === this.current) return;
     const address = this.currentState ? this.sameNumber(this.ids[index]) : write({ step: this.ids[index], digits: this.digits, at: {} }, []);
-    history[replace ? "replaceState" : "pushState"](null, "", address);
+    this.setAddress(address, replace, held);
+    this.rushing = held;
     this.go(parse(address));
+    this.rushing = false;
     if (!replace) this.sections[index].querySelector("h2").focus({ preventScroll: true });
+  }
+
+  noteAddress(address) {
+    clearTimeout(this.addressTimer);
+    this.address = address;
+    this.place.linkLanguages(address);
+  }
+
+  /** Write the address; while a key is held, now and then: browsers refuse a page that does it too often. */
+  setAddress(address, replace = false, held = false) {
+    this.noteAddress(address);
+    const set = () => {
+      this.addressSet = performance.now();
+      history[replace ? "replaceState" : "pushState"](null, "", address);
+    };
+    if (held && performance.now() - this.addressSet < ADDRESS_PAUSE) this.addressTimer = setTimeout(set, ADDRESS_PAUSE);
+    else set();
   }
 
   /** Go on by itself, a step at a time, until the end or until something else is chosen. */
@@ -142,88 +176,78 @@ export class Player {
 
   showStep(index) {
     const changed = index !== this.current;
-    const digitsChanged = this.drawnDigits !== this.digits;
-    this.current = index;
-    if (changed || digitsChanged) this.drawStep();
+    if (changed) this.enter(index);
+    if (changed || this.drawnDigits !== this.digits) this.drawStep();
+    else this.followChoices();
     if (!changed) return;
-    const section = this.sections[index];
-    document.querySelector("section.step.current")?.classList.remove("current");
-    section.classList.add("current");
-    this.markPlace();
+    this.place.show(index);
+    // Everything is written; what follows needs the layout.
     window.scrollTo({ top: 0 });
+    this.place.reveal();
+    for (const table of this.allTables()) table.reveal();
   }
 
-  markPlace() {
-    const section = this.sections[this.current];
-    const id = this.ids[this.current];
-    const title = section.querySelector("h2").textContent;
-    this.bar.value = this.current + 1;
-    this.bar.setAttribute("aria-valuetext", `${fill(this.words.step_of, { n: this.current + 1, total: this.ids.length })}: ${title}`);
-    document.title = `${title} · ${this.words.site}`;
-    const next = this.sections[this.current + 1];
-    document.getElementById("next-title").textContent = next ? next.querySelector("h2").textContent : "";
-    document.querySelectorAll('[data-go="-1"]').forEach((b) => { b.disabled = this.current === 0; });
-    document.querySelectorAll('[data-go="1"]').forEach((b) => { b.disabled = !next; });
-    document.querySelectorAll('[aria-current="step"]').forEach((link) => link.removeAttribute("aria-current"));
-    const link = document.querySelector(`.contents a[data-step="${CSS.escape(id)}"]`);
-    link?.setAttribute("aria-current", "step");
-    const details = link?.closest("details");
-    document.querySelectorAll(".contents details[open]").forEach((other) => { if (other !== details) other.open = false; });
-    if (details) details.open = true;
-    if (link && link.offsetParent) this.scrollContents(link);
-    document.querySelectorAll(".chapters a").forEach((a) => {
-      const here = a.dataset.chapter === section.dataset.chapter;
-      a.toggleAttribute("data-here", here);
-      if (here) a.parentElement.parentElement.scrollLeft = a.parentElement.offsetLeft - 40;
-    });
-    lightMap(id, this.store);
-  }
-
-  /** The other language leads to the same place. */
-  linkLanguages() {
-    for (const other of document.querySelectorAll("a[data-language]")) {
-      other.href = other.href.split("#")[0] + location.hash;
+  /** Put the text of a step in its place. The other steps wait as text, as they came: the page stays small. */
+  enter(index) {
+    const left = this.sections[this.current];
+    if (left) {
+      left.classList.remove("current");
+      left.replaceChildren(this.text);
     }
-  }
-
-  scrollContents(link) {
-    const box = link.closest(".contents");
-    const top = link.getBoundingClientRect().top - box.getBoundingClientRect().top;
-    if (top < 40 || top > box.clientHeight - 60) box.scrollTop += top - box.clientHeight / 3;
+    const section = this.sections[index];
+    this.current = index;
+    this.text = section.querySelector("noscript");
+    const template = h("template");
+    template.innerHTML = this.text.textContent;
+    section.replaceChildren(template.content);
+    section.classList.add("current");
   }
 
   /** Tables for every array of the step: what is given, what each part reads, what it makes. */
   drawStep() {
     this.drawnDigits = this.digits;
+    this.later.clear();
     this.tables.clear();
-    this.drawCharts();
-    document.querySelectorAll("[data-digits]").forEach((b) => b.setAttribute("aria-pressed", String(b.dataset.digits === String(this.digits))));
-    const parts = this.sections[this.current].querySelectorAll("[data-array]");
+    this.lit = this.litCells();
+    this.made = 0;
+    const parts = [...this.sections[this.current].querySelectorAll("[data-array]")];
+    this.drawCharts(parts.map((part) => part.dataset.array));
+    for (const button of this.digitButtons) button.setAttribute("aria-pressed", String(button.dataset.digits === String(this.digits)));
     this.small = SMALL * Math.min(1, 4 / parts.length); // a step with very many parts must not show thousands of numbers
     for (const part of parts) {
       const name = part.dataset.array;
-      part.querySelector(".made .numbers").replaceWith(this.newTable(name, true));
+      part.querySelector(".made .numbers").replaceWith(this.newTable(name));
       const box = part.querySelector(".operands");
-      if (box) box.replaceChildren(...this.operandTables(name));
+      if (!box) continue;
+      box.replaceChildren(...this.operandTables(name));
       part.querySelector(".exercise")?.remove();
-      if (box) part.append(this.exerciseFor(name));
+      part.append(this.exerciseFor(name));
     }
   }
 
-  drawCharts() {
-    const section = this.sections[this.current];
-    const names = [...section.querySelectorAll("[data-array]")].map((part) => part.dataset.array);
+  drawCharts(names) {
     this.series?.stop();
     this.series = null;
-    this.series = drawSeries(section, names, { ...this.tableContext(),
+    this.series = drawSeries(this.sections[this.current], names, { ...this.tableContext(),
       opened: (array) => (this.currentState?.of === array ? this.currentState.index : null), settled: (axis, i) => this.settled(axis, i) });
   }
 
-  newTable(name, show) {
+  allTables() {
+    return [...this.tables.values()].flat();
+  }
+
+  /** A table that is drawn at once, or, after many others and while a key is held, when the page is idle. */
+  newTable(name) {
     const table = new ArrayTable(name, this.tableContext());
     if (!this.tables.has(name)) this.tables.set(name, []);
     this.tables.get(name).push(table);
-    if (show) table.show().then(() => this.mark());
+    this.markTable(name, table);
+    if (!this.rushing && (!this.made || this.made + table.cost <= AT_ONCE)) table.show();
+    else {
+      table.keepRoom();
+      this.later.add(() => table.show());
+    }
+    this.made += table.cost;
     return table.element;
   }
 
@@ -234,7 +258,7 @@ export class Player {
       const view = this.home.get(operand);
       const details = h("details", { open }, h("summary", {}, h("code", {}, operand), ` ${this.store.shape(operand).join(" × ")}`),
         view ? h("p", { class: "soft" }, `${this.words.came_from} `, h("a", { href: `#step=${view}` }, this.title(view))) : null);
-      const fillIn = () => { if (!details.querySelector(".numbers")) details.append(this.newTable(operand, true)); };
+      const fillIn = () => { if (!details.querySelector(".numbers")) details.append(this.newTable(operand)); };
       if (open) fillIn();
       details.addEventListener("toggle", () => { if (details.open) fillIn(); });
       return details;
@@ -247,23 +271,18 @@ export class Player {
       choice: (axis) => this.chosen.get(axis),
       choose: (axis, i) => this.choose(axis, i),
       open: (array, index) => this.open(array, index),
+      later: (run) => this.later.add(run),
     };
   }
 
   choose(axis, i) {
     this.chosen.set(axis, i);
-    if (axis === this.series?.axis) { this.followSeries(); return; }
-    const focused = document.activeElement?.closest(".pick");
-    const place = focused && { table: focused.parentElement, word: focused.getAttribute("aria-label"), kind: document.activeElement.type };
-    for (const table of [...this.tables.values()].flat()) {
-      if (table.grid && table.chosen.some((a) => table.array.axes[a] === axis)) table.draw();
-    }
-    place?.table.querySelector(place.kind === "range" ? 'input[type="range"]' : '.chip[aria-pressed="true"]')?.focus();
-    this.mark();
+    this.followChoices();
   }
 
-  followSeries() {
-    for (const table of [...this.tables.values()].flat()) table.follow(); // these scroll, so they come first
+  /** Tables and pictures show what is chosen now. */
+  followChoices() {
+    for (const table of this.allTables()) table.follow(); // these scroll, so they come first
     this.series?.follow();
   }
 
@@ -275,8 +294,7 @@ export class Player {
     const letters = of ? this.store.letters(of) : [this.store.outline.letters[axis]];
     const at = Object.fromEntries(letters.map((letter, j) => [letter, j === place ? i : index[j]]));
     const address = write({ step: this.ids[this.current], of, at, digits: this.digits }, letters);
-    history.replaceState(null, "", address);
-    this.linkLanguages();
+    this.setAddress(address, true);
     if (of) this.go(parse(address));
   }
 
@@ -288,7 +306,7 @@ export class Player {
   }
 
   title(view) {
-    return this.sections[this.ids.indexOf(view)]?.querySelector("h2").textContent ?? view;
+    return this.titles.get(view) ?? view;
   }
 
   link(array, index, view = this.home.get(array)) {
@@ -303,21 +321,19 @@ export class Player {
     const at = Object.fromEntries(letters.map((letter, i) => [letter, index[i]]));
     const here = !travel && this.tables.has(array) ? this.ids[this.current] : this.home.get(array) ?? this.ids[this.current];
     const address = write({ step: here, of: array, at, digits: this.digits }, letters);
-    if (address !== location.hash) history.pushState(null, "", address);
+    if (address !== this.address) this.setAddress(address);
     this.go(parse(address));
   }
 
   async showNumber(array, index) {
-    this.currentState = { of: array, index };
     this.reads = [];
     this.frames = [];
     this.motion.stop();
-    this.keepChoice(array, index);
     this.panel.hidden = false;
     document.documentElement.classList.add("number-open");
     const mine = this.currentState;
     const context = { store: this.store, words: this.words, home: (name) => this.home.get(name), title: (view) => this.title(view),
-      link: (name, at) => this.link(name, at), open: (name, at, travel) => this.open(name, at, travel), close: () => this.closeNumber(true),
+      link: (name, at) => this.link(name, at), open: (name, at, travel) => this.open(name, at, travel), close: () => this.closeNumber(),
       wanted: () => this.currentState === mine, term: () => this.term, chooseTerm: (n) => this.chooseTerm(n), motion: () => this.motionControls() };
     try {
       const { reads, frames } = await showNumber(this.panel, array, index, context);
@@ -329,13 +345,7 @@ export class Player {
       if (this.currentState !== mine) return;
       this.panel.replaceChildren(h("p", { class: "wrong", role: "alert" }, fill(this.words.load_failed, { file: error.message })));
     }
-    this.redrawChosen();
     this.mark();
-  }
-
-  redrawChosen() {
-    for (const table of [...this.tables.values()].flat()) if (table.grid && table.chosen.length) table.draw();
-    this.followSeries();
   }
 
   /** Light one term of the sum alone; the choice holds from number to number. Chosen again, it is let go. */
@@ -373,28 +383,36 @@ export class Player {
     const tables = () => this.tables.get(array) ?? [];
     return exercise(array, {
       store: this.store, words: this.words,
-      hide: (_, index) => { this.closeNumber(true); this.keepChoice(array, index); this.redrawChosen(); tables().forEach((table) => table.keepSecret(index)); },
+      hide: (_, index) => { if (this.currentState) this.closeNumber(); this.keepChoice(array, index); this.followChoices(); tables().forEach((table) => table.keepSecret(index)); },
       show: () => tables().forEach((table) => table.keepSecret(null)),
       open: (name, index) => this.open(name, index),
     });
   }
 
-  /** Light the opened number, and in the tables of its operands the numbers that it reads. */
-  mark(reads = (this.term === null ? null : this.frames[this.term]?.term && this.frames[this.term].reads) ?? this.reads) {
-    const lit = new Map();
-    for (const { array, index } of reads ?? []) {
-      if (!lit.has(array)) lit.set(array, new Set());
-      lit.get(array).add(String(index));
-    }
-    for (const [name, tables] of this.tables) {
-      const selected = this.currentState?.of === name ? this.currentState.index : null;
-      for (const table of tables) table.mark(selected, lit.get(name) ?? new Set());
-    }
+  /** Light the opened number, and in the tables of its operands the numbers that it reads: by default the chosen term's. */
+  mark(reads = this.frames[this.term]?.term ? this.frames[this.term].reads : this.reads) {
+    this.lit = this.litCells(reads);
+    for (const [name, tables] of this.tables) for (const table of tables) this.markTable(name, table);
   }
 
-  closeNumber(byUser) {
-    if (!this.currentState && this.panel.hidden) return;
-    const was = this.currentState;
+  /** array → places of the numbers that are read. */
+  litCells(reads = []) {
+    const lit = new Map();
+    for (const { array, index } of reads) {
+      if (!lit.has(array)) lit.set(array, new Set());
+      lit.get(array).add(flatten(index, this.store.shape(array)));
+    }
+    return lit;
+  }
+
+  markTable(name, table) {
+    const { of, index } = this.currentState ?? {};
+    table.mark(of === name ? table.flat(index) : -1, this.lit.get(name) ?? new Set());
+  }
+
+  /** No number is open any more. */
+  forgetNumber() {
+    if (!this.currentState) return;
     this.currentState = null;
     this.reads = [];
     this.frames = [];
@@ -402,24 +420,27 @@ export class Player {
     this.panel.hidden = true;
     document.documentElement.classList.remove("number-open");
     this.mark();
-    if (byUser) {
-      history.pushState(null, "", write({ step: this.ids[this.current], digits: this.digits, at: {} }, []));
-      this.linkLanguages();
-      const found = was && (this.tables.get(was.of) ?? []).some((table) => table.focusOn(was.index));
-      if (!found) this.sections[this.current].querySelector("h2").focus({ preventScroll: true });
-    }
+  }
+
+  closeNumber() {
+    const was = this.currentState;
+    this.forgetNumber();
+    this.setAddress(write({ step: this.ids[this.current], digits: this.digits, at: {} }, []));
+    const found = was && (this.tables.get(was.of) ?? []).some((table) => table.focusOn(was.index));
+    if (!found) this.sections[this.current].querySelector("h2").focus({ preventScroll: true });
   }
 
   setDigits(digits) {
-    const state = parse(location.hash);
+    const state = parse(this.address);
     const letters = state.of && this.store.has(state.of) ? this.store.letters(state.of) : [];
-    history.replaceState(null, "", write({ ...state, step: this.ids[this.current], digits }, letters));
-    this.go(parse(location.hash));
+    const address = write({ ...state, step: this.ids[this.current], digits }, letters);
+    this.setAddress(address, true);
+    this.go(parse(address));
   }
 
   pressed(event) {
     if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, dialog")) return;
-    if (event.key === "Escape" && !this.panel.hidden) { this.closeNumber(true); return; }
+    if (event.key === "Escape" && !this.panel.hidden) { this.closeNumber(); return; }
     if (event.key === "?") { document.getElementById("help").showModal(); return; }
     if (event.key === " " && !event.target.closest("button, a, select, summary, [tabindex='0']")) {
       this.play(!this.playing);
@@ -429,7 +450,7 @@ export class Player {
     const by = { ArrowRight: 1, n: 1, ArrowLeft: -1, p: -1 }[event.key];
     if (by) {
       this.pendingSteps += by;
-      this.step();
+      this.step(event.repeat);
     } else if (event.key === "Home") this.navigate(0);
     else if (event.key === "End") this.navigate(this.ids.length - 1);
     else if (event.key === "[" || event.key === "]") this.navigate(this.chapterStart(event.key === "]" ? 1 : -1));

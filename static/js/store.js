@@ -63,6 +63,7 @@ export class Store {
     this.numbers = new Map();
     this.computations = new Map();
     this.labelLists = new Map();
+    this.largests = new Map();
     this.usesOf = this.findUses();
   }
 
@@ -122,6 +123,34 @@ export class Store {
     return this.numbers.has(name);
   }
 
+  /** Whether a table of the array can be drawn: its numbers and its labels are here. */
+  isReady(name) {
+    return this.isLoaded(name) && this.array(name).axes.every((_, axis) => !this.labelList(name, axis) || this.labels(name, axis));
+  }
+
+  async ready(name) {
+    await Promise.all([this.load([name]), ...this.array(name).axes.map((_, axis) => this.loadLabels(name, axis))]);
+  }
+
+  /** The stored numbers of an array, in order; null when they are computed where they are shown. */
+  values(name) {
+    const { same_as: same, derived } = this.array(name);
+    return same ? this.values(same) : derived ? null : this.numbers.get(name);
+  }
+
+  /** The largest magnitude in an array; 0 when that is not known before its numbers are computed. */
+  largest(name) {
+    if (!this.largests.has(name)) {
+      let largest = 0;
+      for (const value of this.values(name) ?? []) {
+        const size = Math.abs(value);
+        if (size > largest && size < Infinity) largest = size;
+      }
+      this.largests.set(name, largest);
+    }
+    return this.largests.get(name);
+  }
+
   value(name, index) {
     return this.flatValue(name, flatten(index, this.shape(name)));
   }
@@ -149,9 +178,13 @@ export class Store {
     return this.computations.get(name);
   }
 
-  /** Labels along an axis, or null: numbers are the labels then. */
+  /** The name of the list of labels along an axis; undefined: numbers are the labels then. */
+  labelList(name, axis) {
+    return this.array(name).labels?.[this.array(name).axes[axis]];
+  }
+
   async loadLabels(name, axis) {
-    const list = this.array(name).labels?.[this.array(name).axes[axis]];
+    const list = this.labelList(name, axis);
     if (!list) return null;
     const labels = this.outline.labels[list];
     if (!Array.isArray(labels)) this.labelLists.set(list, await receive(labels.script, this.root));
@@ -159,7 +192,7 @@ export class Store {
   }
 
   labels(name, axis) {
-    const list = this.array(name).labels?.[this.array(name).axes[axis]];
+    const list = this.labelList(name, axis);
     const labels = list && this.outline.labels[list];
     return Array.isArray(labels) ? labels : this.labelLists.get(list) ?? null;
   }

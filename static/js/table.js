@@ -4,14 +4,16 @@ import { fill, h, oncePerFrame } from "dom";
 import { format } from "format";
 
 const ROW_HEIGHT = 28;
-const WINDOW_ROWS = 24;
-const LONG = 200; // more rows than this are drawn as they come into view
+const AT_ONCE = 12; // rows of a table that are drawn at once; the rest follows when the page is idle
+const LONG = 200; // of more rows than this only those in view are drawn
 const WIDE = 96; // a longer last axis goes down the page instead of across it
+const SHADES = 14; // of a cell's colour: as many as the style sheet has
 
 /**
  * One array on the page.
- * context: { store, words, choice(letter), choose(letter, value), open(array, index), digits, shared }
+ * context: { store, words, choice(axis), choose(axis, value), open(array, index), later(run), digits, shared }
  * `shared` names an axis that has one slider for the whole step, above the tables.
+ * Cells are known by their place in the flat array: row × stride down + column × stride across + what is chosen.
  */
 export class ArrayTable {
   constructor(name, context) {
@@ -20,7 +22,9 @@ export class ArrayTable {
     this.array = context.store.array(name);
     this.layOut();
     this.element = h("div", { class: "numbers" });
+    this.selected = this.secret = -1;
     this.lit = new Set();
+    this.drawn = new Map(); // row → its element
   }
 
   /** Which axis runs down, which across; the others are chosen. Without two axes, one is missing (−1). */
@@ -33,49 +37,54 @@ export class ArrayTable {
     this.chosen = shape.map((_, axis) => axis).filter((axis) => axis !== this.down && axis !== this.across);
     this.rows = this.down < 0 ? 1 : shape[this.down];
     this.columns = this.across < 0 ? 1 : shape[this.across];
+    this.long = this.rows > LONG;
+    this.whole = this.rows <= AT_ONCE;
+    this.strides = shape.map((_, axis) => shape.slice(axis + 1).reduce((a, b) => a * b, 1));
   }
 
-  async show() {
+  /** About how many elements `show` makes before it returns. */
+  get cost() {
+    return (Math.min(this.rows, AT_ONCE) + 1) * (this.columns + 1) + 30;
+  }
+
+  /** Draw the table: now when its numbers are here, else as soon as they are. */
+  show() {
     const { store, words } = this.context;
-    this.element.replaceChildren(h("p", { class: "soft" }, words.loading));
-    try {
-      await Promise.all([store.load([this.name]), ...this.array.shape.map((_, axis) => store.loadLabels(this.name, axis))]);
-    } catch (error) {
-      this.element.replaceChildren(h("p", { class: "wrong", role: "alert" }, fill(words.load_failed, { file: error.message })));
+    if (store.isReady(this.name)) {
+      this.draw();
       return;
     }
-    this.draw();
+    this.element.replaceChildren(h("p", { class: "soft" }, words.loading));
+    store.ready(this.name).then(() => this.draw(), (error) => {
+      this.element.replaceChildren(h("p", { class: "wrong", role: "alert" }, fill(words.load_failed, { file: error.message })));
+    });
+  }
+
+  /** Keep the room that the table will take. */
+  keepRoom() {
+    this.element.style.minHeight = `${Math.min(this.rows + 1, AT_ONCE) * ROW_HEIGHT + 40}px`;
   }
 
   draw() {
-    this.scale = this.largest();
-    this.long = this.rows > LONG;
-    const focused = this.body?.contains(document.activeElement);
+    const { store } = this.context;
+    this.values = store.values(this.name);
+    this.scale = this.array.dtype === "int64" ? 0 : store.largest(this.name); // 0: cells without colour
+    this.base = this.chosenBase();
     this.body = h("tbody");
-    this.grid = h("table", { role: "grid", "aria-label": this.name, "aria-rowcount": this.rows + 1 },
-      this.head(), this.body);
+    this.grid = h("table", { role: "grid", "aria-label": this.name, "aria-rowcount": this.rows + 1 }, this.head(), this.body);
+    this.pattern = h("tr", {}, h("th", { scope: "row" }, " "),
+      Array.from({ length: this.columns }, (_, c) => h("td", { tabindex: -1, "data-c": c }, " ")));
     const height = this.long ? " long" : this.isShared(this.down) ? " short" : "";
     this.viewport = h("div", { class: `window${height}`, tabindex: -1 }, this.grid);
-    this.element.replaceChildren(...this.selectors(), ...(this.long ? [this.finder()] : []), this.viewport, this.tools());
+    this.pickers = this.chosen.filter((axis) => !this.isShared(axis)).map((axis) => this.picker(axis));
     this.grid.addEventListener("click", (event) => this.clicked(event));
     this.grid.addEventListener("keydown", (event) => this.pressed(event));
-    if (this.long) this.viewport.addEventListener("scroll", oncePerFrame(() => this.drawRows()));
-    this.first = -1;
-    this.drawRows();
-    if (focused) this.makeReachable(true);
-    if (this.isShared(this.down)) this.follow();
-  }
-
-  largest() {
-    const { store } = this.context;
-    if (this.array.derived) return null; // drawn row by row: its range is not known before it is computed
-    let largest = 0;
-    const size = Math.min(store.size(this.name), 300000);
-    for (let i = 0; i < size; i++) {
-      const value = Math.abs(store.flatValue(this.name, i));
-      if (value < Infinity && value > largest) largest = value;
-    }
-    return largest;
+    if (this.long) this.viewport.addEventListener("scroll", oncePerFrame(() => this.drawRows(this.viewport.scrollTop / ROW_HEIGHT)));
+    this.drawRows(this.wanted ?? 0);
+    this.element.style.minHeight = "";
+    this.element.replaceChildren(...this.pickers.map(({ element }) => element), ...(this.long ? [this.finder()] : []), this.viewport, this.tools());
+    if (!this.whole && !this.long) this.context.later(() => this.drawWhole());
+    if (this.element.isConnected) this.reveal();
   }
 
   label(axis, i) {
@@ -90,28 +99,24 @@ export class ArrayTable {
     return this.context.words[`axis.${this.array.axes[axis]}`];
   }
 
-  selectors() {
-    return this.chosen.filter((axis) => !this.isShared(axis)).map((axis) => {
-      const chosen = this.chosenIndex(axis);
-      const word = this.axisWord(axis);
-      if (this.array.shape[axis] > 12) return this.slider(axis, word, chosen);
-      const chips = Array.from({ length: this.array.shape[axis] }, (_, i) => h("button", {
-        type: "button", class: "chip", "aria-pressed": String(i === chosen),
-        onclick: () => this.context.choose(this.array.axes[axis], i),
-      }, this.label(axis, i)));
-      return h("div", { class: "pick", role: "group", "aria-label": word }, h("span", {}, word), chips);
-    });
-  }
-
-  slider(axis, word, chosen) {
-    const output = h("output", {}, String(chosen + 1));
-    const input = h("input", { type: "range", min: 0, max: this.array.shape[axis] - 1, value: chosen, "aria-label": word,
-      oninput: () => { output.value = Number(input.value) + 1; this.context.choose(this.array.axes[axis], Number(input.value)); } });
-    return h("div", { class: "pick" }, h("span", {}, word), input, output);
+  /** A control for an axis that is neither down nor across: {element, show(i)}. */
+  picker(axis) {
+    const word = this.axisWord(axis);
+    const length = this.array.shape[axis];
+    const choose = (i) => this.context.choose(this.array.axes[axis], i);
+    const picker = length > 12 ? slider(word, length, choose) : chips(word, Array.from({ length }, (_, i) => this.label(axis, i)), choose);
+    picker.axis = axis;
+    picker.show(this.chosenIndex(axis));
+    return picker;
   }
 
   chosenIndex(axis) {
     return Math.min(this.context.choice(this.array.axes[axis]) ?? 0, this.array.shape[axis] - 1);
+  }
+
+  /** Where in the flat array the shown slice begins. */
+  chosenBase() {
+    return this.chosen.reduce((flat, axis) => flat + this.chosenIndex(axis) * this.strides[axis], 0);
   }
 
   head() {
@@ -121,103 +126,151 @@ export class ArrayTable {
     return h("thead", {}, h("tr", { "aria-rowindex": 1 }, cells));
   }
 
-  drawRows() {
-    const from = this.long ? Math.max(0, Math.min(Math.floor(this.viewport.scrollTop / ROW_HEIGHT) - 6, this.rows - WINDOW_ROWS)) : 0;
-    const to = this.long ? Math.min(this.rows, from + WINDOW_ROWS) : this.rows;
-    if (from === this.first) return;
+  /** Draw the rows around the one at the top of the window; rows that leave it become those that enter. */
+  drawRows(top) {
+    const { from, to } = this.range(top);
+    if (from === this.from && to === this.to) return;
+    Object.assign(this, { from, to });
     const focused = this.body.contains(document.activeElement);
-    this.first = from;
+    const free = [...this.drawn].filter(([r]) => r < from || r >= to);
+    free.forEach(([r]) => this.drawn.delete(r));
     const rows = [];
-    if (from > 0) rows.push(this.spacer(from));
-    for (let r = from; r < to; r++) rows.push(this.row(r));
+    for (let r = from; r < to; r++) {
+      if (!this.drawn.has(r)) this.drawn.set(r, this.fillRow(free.pop()?.[1] ?? this.pattern.cloneNode(true), r));
+      rows.push(this.drawn.get(r));
+    }
+    if (from > 0) rows.unshift(this.spacer(from));
     if (to < this.rows) rows.push(this.spacer(this.rows - to));
     this.body.replaceChildren(...rows);
     this.makeReachable(focused);
   }
 
+  range(top) {
+    if (!this.long) return { from: 0, to: this.whole ? this.rows : AT_ONCE };
+    const inView = Math.ceil((innerHeight * 0.6) / ROW_HEIGHT); // the window's height in the style sheet
+    const from = Math.max(0, Math.min(Math.floor(top) - 3, this.rows - inView - 6));
+    return { from, to: Math.min(this.rows, from + inView + 6) };
+  }
+
+  drawWhole() {
+    if (this.whole || this.long) return;
+    this.whole = true;
+    this.drawRows(0);
+  }
+
   spacer(rows) {
     const cell = h("td", { colspan: this.columns + 1 });
-    cell.style.height = `${rows * ROW_HEIGHT}px`;
+    cell.style.height = `${rows * ROW_HEIGHT - 2}px`; // with the space between rows
     return h("tr", { class: "spacer", "aria-hidden": "true" }, cell);
   }
 
-  row(r) {
-    const cells = [h("th", { scope: "row" }, this.down < 0 ? this.context.words["series.value"] : this.label(this.down, r))];
-    for (let c = 0; c < this.columns; c++) cells.push(this.cell(r, c));
-    const now = this.isShared(this.down) && r === this.chosenIndex(this.down);
-    return h("tr", { "aria-rowindex": r + 2, class: now && "now" }, cells);
+  fillRow(row, r) {
+    row.setAttribute("aria-rowindex", r + 2);
+    row.className = this.rowLook(r);
+    const cells = row.children;
+    cells[0].firstChild.data = this.down < 0 ? this.context.words["series.value"] : this.label(this.down, r);
+    for (let c = 0; c < this.columns; c++) {
+      cells[c + 1].setAttribute("data-r", r);
+      this.paint(cells[c + 1], this.flatAt(r, c));
+    }
+    return row;
   }
 
-  cell(r, c) {
-    return this.paint(h("td", { tabindex: -1, "data-r": r, "data-c": c }), r, c);
+  rowLook(r) {
+    if (this.isShared(this.down) && r === this.chosenIndex(this.down)) return "now";
+    return this.found?.row === r ? "found" : "";
   }
 
-  /** What a cell says and how it looks, from the number that it stands for now. What stays is not written again. */
-  paint(cell, r, c) {
-    const { store, digits } = this.context;
-    const index = this.indexOf(r, c);
-    const key = String(index);
-    const value = store.value(this.name, index);
-    const { dtype } = this.array;
-    const coloured = this.scale && Number.isFinite(value) && dtype !== "int64";
-    const share = coloured ? Math.min(1, Math.abs(value) / this.scale) : 0;
-    let look = share > 0 ? (value < 0 ? "neg" : "pos") : value === 0 || !Number.isFinite(value) ? "nothing" : "";
-    let text = format(value, digits, dtype);
-    if (this.secret === key) [look, text] = ["secret", "?"];
-    if (this.selected === key) look += " sel";
-    else if (this.lit.has(key)) look += " lit";
-    if (cell.textContent !== text) cell.textContent = text;
+  flatAt(r, c) {
+    return this.base + (this.down < 0 ? 0 : r * this.strides[this.down]) + (this.across < 0 ? 0 : c * this.strides[this.across]);
+  }
+
+  valueAt(flat) {
+    return this.values ? this.values[flat] : this.context.store.flatValue(this.name, flat);
+  }
+
+  /** Write what a cell says, from the number that it stands for now. */
+  paint(cell, flat) {
+    const text = this.secret === flat ? "?" : format(this.valueAt(flat), this.context.digits, this.array.dtype);
+    if (cell.firstChild.data !== text) cell.firstChild.data = text;
+    this.colour(cell, flat);
+  }
+
+  colour(cell, flat) {
+    const look = this.look(flat);
     if (cell.className !== look) cell.className = look;
-    const percent = Math.round(share * 42);
-    if (share > 0 && cell.percent !== percent) cell.style.setProperty("--share", `${cell.percent = percent}%`);
-    return cell;
   }
 
-  indexOf(r, c) {
-    const index = this.array.shape.map((_, axis) => (this.chosen.includes(axis) ? this.chosenIndex(axis) : 0));
-    if (this.down >= 0) index[this.down] = r;
-    if (this.across >= 0) index[this.across] = c;
-    return index;
+  look(flat) {
+    const mark = this.selected === flat ? " sel" : this.lit.has(flat) ? " lit" : "";
+    if (this.secret === flat) return `secret${mark}`;
+    const value = this.valueAt(flat);
+    if (value === 0 || !Number.isFinite(value)) return `nothing${mark}`;
+    if (!this.scale) return mark.trim();
+    return `${value < 0 ? "neg" : "pos"} s${Math.round(Math.min(1, Math.abs(value) / this.scale) * SHADES)}${mark}`;
   }
 
-  /** The shared choice moved: other numbers in the same cells, or another row lit. */
+  /** The choices moved: other numbers in the same cells, or another row lit. */
   follow() {
     if (!this.grid) return;
-    if (this.isShared(this.down)) {
-      this.scrollTo(this.chosenIndex(this.down));
-      this.body.querySelector("tr.now")?.classList.remove("now");
-      if (this.long) this.drawRows();
-      this.at(this.chosenIndex(this.down), 0)?.parentElement.classList.add("now");
-    } else if (this.chosen.some((axis) => this.isShared(axis))) {
-      for (const cell of this.body.querySelectorAll("td[data-r]")) {
-        this.paint(cell, Number(cell.dataset.r), Number(cell.dataset.c));
-      }
+    const base = this.chosenBase();
+    if (base !== this.base) {
+      this.base = base;
+      for (const { axis, show } of this.pickers) show(this.chosenIndex(axis));
+      this.eachCell((cell, flat) => this.paint(cell, flat));
+      this.makeReachable(false);
+    }
+    if (!this.isShared(this.down)) return;
+    this.scrollTo(this.chosenIndex(this.down));
+    for (const [r, row] of this.drawn) row.className = this.rowLook(r);
+  }
+
+  eachCell(visit) {
+    for (const [r, row] of this.drawn) {
+      for (let c = 0; c < this.columns; c++) visit(row.children[c + 1], this.flatAt(r, c));
     }
   }
 
-  /** Show which numbers are meant: the opened one, or those that it reads. */
+  /** Show which numbers are meant: the opened one (flat, or −1), and those that it reads. */
   mark(selected, lit) {
-    const key = selected ? String(selected) : null;
-    if (key === this.selected && lit.size === 0 && this.lit.size === 0) return;
-    this.selected = key;
-    this.lit = lit;
+    if (selected === this.selected && lit.size === 0 && this.lit.size === 0) return;
+    const before = [this.selected, this.lit];
+    Object.assign(this, { selected, lit });
+    const first = selected >= 0 ? selected : lit.values().next().value;
+    if (first !== undefined) this.want(first);
     if (!this.grid) return;
-    const at = selected ?? [...lit].map((text) => text.split(",").map(Number))[0];
-    if (at && this.long && this.down >= 0) this.scrollTo(at[this.down]);
-    this.first = -1;
-    this.drawRows();
+    this.eachCell((cell, flat) => {
+      if (flat === selected || flat === before[0] || lit.has(flat) || before[1].has(flat)) this.colour(cell, flat);
+    });
+    this.makeReachable(false);
   }
 
   /** Hide one number, for an exercise; null shows it again. */
   keepSecret(index) {
-    this.secret = index && String(index);
-    if (!this.grid) return;
-    if (index && this.long && this.down >= 0) this.scrollTo(index[this.down]);
-    this.first = -1;
-    this.drawRows();
+    this.secret = index ? this.flat(index) : -1;
+    if (index) this.want(this.secret);
+    if (this.grid) this.eachCell((cell, flat) => this.paint(cell, flat));
   }
 
-  /** The cell that shows a number now, if it is in view. */
+  flat(index) {
+    return index.reduce((flat, i, axis) => flat + i * this.strides[axis], 0);
+  }
+
+  /** The row of a number has to be in view. */
+  want(flat) {
+    if (!this.long || this.down < 0) return;
+    this.wanted = Math.floor(flat / this.strides[this.down]) % this.rows;
+    if (this.element.isConnected) this.reveal();
+  }
+
+  /** Scroll to what has to be in view. Scrolling needs a layout: it comes after everything that is written. */
+  reveal() {
+    if (!this.grid || this.wanted === undefined) return;
+    this.scrollTo(this.wanted);
+    this.wanted = undefined;
+  }
+
+  /** The cell that shows a number now, if it is drawn. */
   cellOf(index) {
     if (!this.grid || this.chosen.some((axis) => index[axis] !== this.chosenIndex(axis))) return null;
     return this.at(this.down >= 0 ? index[this.down] : 0, this.across >= 0 ? index[this.across] : 0);
@@ -225,13 +278,15 @@ export class ArrayTable {
 
   scrollTo(row) {
     this.viewport.scrollTop = Math.max(0, (row - 3) * ROW_HEIGHT);
+    if (this.long) this.drawRows(Math.max(0, row - 3));
   }
 
   /** One cell can be reached with Tab; arrow keys move from there. */
   makeReachable(focus) {
-    const cell = this.body.querySelector("td.sel") ?? this.at(this.cursor?.[0], this.cursor?.[1]) ?? this.body.querySelector("td[data-r]");
+    const cell = this.body.querySelector("td.sel") ?? this.at(...(this.cursor ?? [])) ?? this.at(this.from, 0);
     if (!cell) return;
-    this.body.querySelector('td[tabindex="0"]')?.setAttribute("tabindex", "-1");
+    if (this.reachable !== cell) this.reachable?.setAttribute("tabindex", "-1");
+    this.reachable = cell;
     cell.tabIndex = 0;
     if (focus) cell.focus({ preventScroll: true });
   }
@@ -240,13 +295,12 @@ export class ArrayTable {
   focusOn(index) {
     const cell = this.cellOf(index);
     if (!cell) return false;
-    this.cursor = [Number(cell.dataset.r), Number(cell.dataset.c)];
-    this.makeReachable(true);
+    this.moveTo(Number(cell.dataset.r), Number(cell.dataset.c), { preventScroll: true });
     return true;
   }
 
   at(r, c) {
-    return r === undefined ? null : this.body.querySelector(`td[data-r="${r}"][data-c="${c}"]`);
+    return this.drawn.get(r)?.children[c + 1] ?? null;
   }
 
   clicked(event) {
@@ -255,8 +309,9 @@ export class ArrayTable {
   }
 
   open(cell) {
-    this.cursor = [Number(cell.dataset.r), Number(cell.dataset.c)];
-    this.context.open(this.name, this.indexOf(...this.cursor));
+    const [r, c] = this.cursor = [Number(cell.dataset.r), Number(cell.dataset.c)];
+    const index = this.array.shape.map((_, axis) => (axis === this.down ? r : axis === this.across ? c : this.chosenIndex(axis)));
+    this.context.open(this.name, index);
   }
 
   pressed(event) {
@@ -274,16 +329,15 @@ export class ArrayTable {
     event.stopPropagation();
   }
 
-  moveTo(r, c) {
-    if (!this.at(r, c)) {
-      this.scrollTo(r);
-      this.drawRows();
-    }
-    this.body.querySelector('td[tabindex="0"]')?.setAttribute("tabindex", "-1");
+  moveTo(r, c, options) {
+    this.drawWhole();
+    if (!this.at(r, c)) this.scrollTo(r);
     const cell = this.at(r, c);
     this.cursor = [r, c];
+    this.reachable?.setAttribute("tabindex", "-1");
+    this.reachable = cell;
     cell.tabIndex = 0;
-    cell.focus();
+    cell.focus(options);
   }
 
   finder() {
@@ -315,9 +369,7 @@ export class ArrayTable {
     if (row < 0) return this.context.words.not_found;
     this.found = { text, row };
     this.scrollTo(row);
-    this.first = -1;
-    this.drawRows();
-    this.at(row, 0)?.parentElement.classList.add("found");
+    for (const [r, element] of this.drawn) element.className = this.rowLook(r);
     return this.label(this.down, row);
   }
 
@@ -345,6 +397,25 @@ export class ArrayTable {
     link.click();
     setTimeout(() => URL.revokeObjectURL(url), 1000);
   }
+}
+
+/** Buttons for the places on a short axis. */
+function chips(word, labels, choose) {
+  const buttons = labels.map((label, i) => h("button", { type: "button", class: "chip", onclick: () => choose(i) }, label));
+  return {
+    element: h("div", { class: "pick", role: "group", "aria-label": word }, h("span", {}, word), buttons),
+    show: (chosen) => buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(i === chosen))),
+  };
+}
+
+/** A slider for the places on a longer one. */
+function slider(word, length, choose) {
+  const output = h("output");
+  const input = h("input", { type: "range", min: 0, max: length - 1, "aria-label": word, oninput: () => choose(Number(input.value)) });
+  return {
+    element: h("div", { class: "pick" }, h("span", {}, word), input, output),
+    show: (chosen) => { input.value = chosen; output.value = chosen + 1; },
+  };
 }
 
 function clamp(value, length) {

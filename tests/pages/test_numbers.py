@@ -6,12 +6,10 @@ OPEN = """async (links) => {
   const found = [];
   for (const link of links) {
     location.hash = link;
-    for (let tries = 0; tries < 400; tries++) {
-      await new Promise((done) => setTimeout(done, 25));
-      const name = document.querySelector("#number:not([hidden]) .name code")?.textContent;
-      if (name && link.includes(`of=${encodeURIComponent(name)}&`)) break;
-    }
-    const verdict = document.querySelector("#number .verdict");
+    const wanted = new URLSearchParams(link.slice(1)).get("of");
+    const is = () => location.hash === link && document.querySelector("#number:not([hidden]) .name code")?.textContent === wanted;
+    for (const start = performance.now(); !is() && performance.now() - start < 10000;) await new Promise((done) => setTimeout(done));
+    const verdict = is() && document.querySelector("#number .verdict");
     found.push(verdict
       ? [verdict.classList.contains("ok"), Number(verdict.dataset.ulps), Number(verdict.dataset.scaled)] : null);
   }

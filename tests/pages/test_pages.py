@@ -52,13 +52,18 @@ TOOLS = """
 window.tools = {
     frame: () => new Promise((done) => requestAnimationFrame(() => setTimeout(done))),
     numbers: () => [...document.querySelectorAll(".step.current .numbers")],
-    loaded: () => tools.numbers().every((box) => box.querySelector("table")),
-    async settled() {
+    // Short tables have all their rows, long ones those in view.
+    loaded: () => tools.numbers().every((box) => box.querySelector(".window.long, table") && !box.querySelector(".window:not(.long) .spacer")),
+    // The policy of the pages forbids what `page.wait_for_function` does.
+    async until(test) {
         const start = performance.now();
-        while (!tools.loaded()) {
+        while (!test()) {
             await tools.frame();
-            if (performance.now() - start > 60000) throw new Error(`a table of ${tools.place().step} never loads`);
+            if (performance.now() - start > 60000) throw new Error(`${test} stays false on ${tools.place().step}`);
         }
+    },
+    async settled() {
+        await tools.until(tools.loaded);
         return tools.place();
     },
     place() {
@@ -99,17 +104,17 @@ def go(page, fragment: str) -> dict:
 
 
 def wait_for_step(page, step: str) -> dict:
-    page.wait_for_function("(step) => tools.place().step === step", arg=step)
+    page.wait_for_selector(f'section.step.current[data-step="{step}"]')
     return place(page)
 
 
 def opened(page) -> dict:
     """What the panel says, as soon as it is about the number that the address names."""
-    page.wait_for_function("""() => {
+    page.evaluate("""() => tools.until(() => {
         const named = new URLSearchParams(location.hash.slice(1));
         return document.querySelector("#number .name code")?.textContent === named.get("of")
             && document.querySelector("#number .big");
-    }""")
+    })""")
     return page.evaluate("""() => {
         const text = (part) => document.querySelector(`#number ${part}`)?.textContent ?? null;
         const index = text(".name").match(/\\[(.*)\\]/);
@@ -143,7 +148,8 @@ WALK = """async ([by, most]) => {
     const seen = [];
     while (!button.disabled && seen.length < most) {
         button.click();
-        seen.push(await tools.settled());
+        await new Promise((done) => setTimeout(done));
+        seen.push(tools.place());
     }
     return seen;
 }"""
@@ -626,7 +632,7 @@ def test_uses_lead_on(page, site, training_trace):
             page.locator("#number .uses summary").click()
         link = uses.last.get_attribute("href")
         uses.last.click()
-        page.wait_for_function("(link) => location.hash === link", arg=link)
+        page.evaluate("(link) => tools.until(() => location.hash === link)", link)
         assert opened(page)["array"] != number["array"]
 
 
@@ -832,7 +838,7 @@ def test_keys_in_a_table(page, site, name):
     assert outline == "solid"
     page.keyboard.press("ArrowUp")
     page.keyboard.press(" ")
-    page.wait_for_function("document.querySelector('#number .name').textContent.includes('2, 1]')")
+    page.evaluate("() => tools.until(() => document.querySelector('#number .name').textContent.includes('2, 1]'))")
     page.evaluate("tools.frame()")
     assert cell(page) == [name, 2, 1]
     page.keyboard.press("Escape")
