@@ -21,13 +21,8 @@ class CompressingHandler(SimpleHTTPRequestHandler):
     """A handler for files that sends text with ``Content-Encoding: gzip`` to browsers that accept it."""
 
     def send_head(self) -> BinaryIO | None:
-        path = Path(self.translate_path(self.path))
-        if path.is_dir():
-            path /= "index.html"
-        accepts = "gzip" in self.headers.get("Accept-Encoding", "")
-        # Directories without a slash are redirected, unchanged files answered with 304: both as ever.
-        if (not accepts or path.suffix not in COMPRESSED or not path.is_file() or "If-Modified-Since" in self.headers
-                or Path(self.translate_path(self.path)).is_dir() and not self.path.split("?")[0].endswith("/")):
+        path = self._compressible()
+        if path is None:
             return super().send_head()
         content = _compressed(path, path.stat().st_mtime_ns)
         self.send_response(HTTPStatus.OK)
@@ -38,3 +33,12 @@ class CompressingHandler(SimpleHTTPRequestHandler):
         self.send_header("Vary", "Accept-Encoding")
         self.end_headers()
         return io.BytesIO(content)
+
+    def _compressible(self) -> Path | None:
+        """The file to compress; None where the plain handler answers: redirects, unchanged and missing files."""
+        if "gzip" not in self.headers.get("Accept-Encoding", "") or "If-Modified-Since" in self.headers:
+            return None
+        path = Path(self.translate_path(self.path))
+        if path.is_dir() and self.path.endswith("/"):
+            path /= "index.html"
+        return path if path.is_file() and path.suffix in COMPRESSED else None

@@ -7,8 +7,10 @@ OPEN = """async (links) => {
   for (const link of links) {
     location.hash = link;
     const wanted = new URLSearchParams(link.slice(1)).get("of");
-    const is = () => location.hash === link && document.querySelector("#number:not([hidden]) .name code")?.textContent === wanted;
-    for (const start = performance.now(); !is() && performance.now() - start < 10000;) await new Promise((done) => setTimeout(done));
+    const shown = () => document.querySelector("#number:not([hidden]) .name code")?.textContent;
+    const is = () => location.hash === link && shown() === wanted;
+    const start = performance.now();
+    while (!is() && performance.now() - start < 10000) await new Promise((done) => setTimeout(done));
     const verdict = is() && document.querySelector("#number .verdict");
     found.push(verdict
       ? [verdict.classList.contains("ok"), Number(verdict.dataset.ulps), Number(verdict.dataset.scaled)] : null);

@@ -53,7 +53,8 @@ window.tools = {
     frame: () => new Promise((done) => requestAnimationFrame(() => setTimeout(done))),
     numbers: () => [...document.querySelectorAll(".step.current .numbers")],
     // Short tables have all their rows, long ones those in view.
-    loaded: () => tools.numbers().every((box) => box.querySelector(".window.long, table") && !box.querySelector(".window:not(.long) .spacer")),
+    loaded: () => tools.numbers().every((box) => (
+        box.querySelector("table") && !box.querySelector(".window:not(.long) .spacer"))),
     // The policy of the pages forbids what `page.wait_for_function` does.
     async until(test) {
         const start = performance.now();
