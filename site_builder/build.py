@@ -15,21 +15,24 @@ from site_builder.modules import import_map, nonce
 from site_builder.network_map import network_map
 from site_builder.pages import chapters, told
 from site_builder.prose import LANGUAGES
+from site_builder.rounds import percent, tree
 from site_builder.strings import Strings
 from tracer.errors import UserError
 from tracer.schema import Trace, load
 
 ROOT = Path(__file__).parent.parent
 ROUTES = ("training", "generation")
+MORE_ROUTES = ("long",)  # shown where there is a recording of it
 
 
 def build(traces: Path, output: Path) -> Path:
-    """Build the site from ``training.json`` and ``generation.json`` in `traces`; returns the file to open.
+    """Build the site from ``training.json``, ``generation.json`` and what else is in `traces`; returns the file to open.
 
     The new site replaces the old one when it is whole.  Raises `UserError` for a recording that is
     missing or damaged, and for an output folder that holds something else than a site.
     """
-    recordings = {route: load(traces / f"{route}.json") for route in ROUTES}
+    more = [route for route in MORE_ROUTES if (traces / f"{route}.json").exists()]
+    recordings = {route: load(traces / f"{route}.json") for route in (*ROUTES, *more)}
     _check_output(output)
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as temporary:
@@ -91,6 +94,7 @@ def _write_language(folder: Path, language: str, recordings: dict[str, Trace], t
     strings = Strings(language)
     common = {"language": language, "languages": LANGUAGES, "words": strings, "root": "../",
               "modules": modules, "nonce": nonce(modules), "traces": recordings,
+              "trees": {route: tree(trace) for route, trace in recordings.items()}, "percent": percent,
               "chapters": {route: chapters(trace, language, strings) for route, trace in recordings.items()}}
     titles = {route: {page.id: page.title for chapter in told for page in chapter.pages}
               for route, told in common["chapters"].items()}

@@ -14,7 +14,7 @@ from site_builder.source import torch_sources
 from site_builder.symbols import symbol_text
 from tracer.ops import KINDS
 from tracer.ops.language import walk
-from tracer.ops.replay import Replay
+from tracer.ops.replay import Replay, bound_equations
 from tracer.schema import AXES, DTYPES, Array, Trace
 
 
@@ -118,11 +118,22 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict:
         "chapters": [{"id": c.id, "views": [{"id": v.id, "steps": v.steps, "arrays": v.arrays} for v in c.views]}
                      for c in trace.chapters],
         "letters": AXES,
+        "sampling": _sampling_equations() if trace.make.get("rounds") else {},
         "summary": trace.summary,
         "torch": {kind: torch_sources()[kind] for kind in sorted({step.kind for step in trace.steps.values()})
                   if kind in torch_sources()},
         "symbols": {kind: _kind_symbols(kind) for kind in sorted({step.kind for step in trace.steps.values()})},
     }
+
+
+def _sampling_equations() -> dict[str, dict[str, list]]:
+    """What a draw with other settings is computed from: kind → target → equations over candidates."""
+    letter = AXES["candidate"]
+    return {kind: {target: [equation.to_json() for equation in bound_equations(kind, target, lambda name: [letter])]
+                   for target in KINDS[kind].targets if not target.startswith("d_")}
+            for kind in ("softmax", "top_p", "cumulative")} | {
+        kind: {target: [equation.to_json() for equation in equations] for target, equations in KINDS[kind].targets.items()}
+        for kind in ("temperature", "top_k", "draw")}
 
 
 def _kind_symbols(kind: str) -> dict[str, str]:

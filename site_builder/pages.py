@@ -9,6 +9,7 @@ import numpy as np
 
 from site_builder.formula import inline_mathml, mathml
 from site_builder.prose import Section, find_section, load_prose, render, render_title
+from site_builder.rounds import Byte, Layers, bytes_of, careless, layers
 from site_builder.strings import Strings
 from site_builder.symbols import symbol
 from tracer.ops import KINDS
@@ -47,6 +48,10 @@ class Page:
     given: list[StepPart]
     parts: list[StepPart]
     module: str
+    layers: Layers | None
+    bytes: list[Byte]
+    careless: str
+    choices: int  # the round whose choices are shown; 0: none
 
 
 @dataclass
@@ -98,7 +103,7 @@ class _Writer:
 
     @staticmethod
     def chapter_number(chapter_id: str) -> dict:
-        found = re.fullmatch(r"(?:blocks\.|round)(\d+)", chapter_id)
+        found = re.fullmatch(r"(?:blocks\.|round|cached)(\d+)", chapter_id)
         if not found:
             return {}
         return {"block": int(found[1]) + 1} if chapter_id.startswith("blocks") else {"round": int(found[1])}
@@ -112,13 +117,20 @@ class _Writer:
         return Page(
             view.id, self.number, chapter, self.title(view.id, render_title(section.title, figures)),
             render(section.body, figures), render(section.misread, figures),
-            [self.part(name) for name in view.arrays], [self.part(name) for name in view.steps], view.id)
+            [self.part(name) for name in self.given(view)], [self.part(name) for name in view.steps], view.id,
+            layers(self.trace, chapter, view.id), rows := bytes_of(self.trace, view.id),
+            careless(self.trace, view.id) if rows else "", _round_of_choices(view.id))
+
+    def given(self, view: View) -> list[str]:
+        """Arrays that a view starts from; of two moments of a parameter the step itself shows both."""
+        return [] if view.id.startswith("parameters.") else view.arrays
 
     def title(self, view_id: str, title: str) -> str:
         """The prose's title, with the block or the parameter that it is about where the chapter does not say it."""
         separator = ": " if self.language == "en" else "："
-        if view_id.startswith("adamw."):
-            return f"{view_id.removeprefix('adamw.')}{separator}{title}"
+        of, _, parameter = view_id.partition(".")
+        if of in ("adamw", "parameters"):
+            return f"{parameter}{separator}{title}"
         block = re.search(r"\bblocks\.(\d+)", view_id)
         if block and not view_id.startswith("blocks"):
             title = self.strings("block", n=int(block[1]) + 1) + separator + title
@@ -195,16 +207,27 @@ class _Writer:
             "seed": make.get("seed"), "parameters": self.parameters,
             "ids": trace.values("text.ids").tolist(), "num": number_in_prose, "ln": math.log,
             "value": lambda name, *index: trace.values(name)[index].item(),
+            "outside": self.outside(prefix[1] or ""),
             "here": lambda name: f"{prefix[0]}{name}",
             "block": int(prefix[2].split(".")[1]) + 1 if prefix[2] else None,
             "round": int(re.sub(r"\D", "", prefix[1])) if (prefix[1] or "").startswith("round") else None,
         }
+
+    def outside(self, prefix: str) -> int:
+        """How many of the oldest ids a round left out."""
+        step = self.trace.steps.get(f"{prefix}ids")
+        return int(step.attributes["offset"]) if step else 0
 
     def positions(self, prefix: str) -> int:
         for name in (f"{prefix}ids", f"{prefix}x", "validation.x" if "validation" in prefix else "x", "text.ids"):
             if name in self.trace.arrays:
                 return self.trace.arrays[name].size
         return 0
+
+
+def _round_of_choices(view_id: str) -> int:
+    found = re.fullmatch(r"round(\d+)\.choices", view_id)
+    return int(found[1]) if found else 0
 
 
 def _symbol_mathml(kind: str, name: str) -> str:

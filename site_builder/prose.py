@@ -65,13 +65,16 @@ def plain_key(view_id: str) -> str:
 def find_section(prose: dict, view_id: str, route: str, parameter_rank: int = 0) -> dict[str, Section] | None:
     """The section for a view: a variant for this page or chapter first, then the general one."""
     key = plain_key(view_id)
-    variants = [f"generation:{key}"] if route == "generation" else []
+    pages = {"generation": ["generation"], "long": ["long", "generation"]}.get(route, [])
+    variants = [f"{page}:{key}" for page in pages]
     if view_id.startswith("evaluation."):
         variants.append(f"evaluation:{key}")
     variants.append(key)
     if key.startswith("adamw."):
         variants += ["adamw.vector"] if parameter_rank == 1 else []
         variants.append("adamw")
+    if key.startswith("parameters."):
+        variants.append("parameters")
     return next((prose[v] for v in variants if v in prose), None)
 
 

@@ -45,6 +45,14 @@ KIND_SYMBOLS: dict[str, dict[str, str]] = {
     "append": {"before": r"\mathrm{id}", "out": r"\mathrm{id}'"},
     "window": {"out": r"\mathrm{id}'"},
     "predicted_change": {"first": r"\Delta L", "running": r"\Delta L", "previous": r"\Delta L'"},
+    "change": {"out": r"\Delta\theta"},
+    "greedy": {"out": r"\mathrm{id}"},
+    "is_end": {"token": r"\mathrm{id}"},
+    "append_rows": {"past": "K", "new": "k", "out": "K'"},
+    "drop_rows": {"past": "K", "out": "K'"},
+    "kept_rows": {"before": "K", "now": "K'", "was": "k", "became": "k'", "equal": "n", "apart": r"\delta"},
+    "largest_difference": {"a": "x", "b": "x'", "out": r"\delta"},
+    "top_p": {"out": "p'"},
     "difference": {"out": r"\Delta L", "after": "L'", "before": "L"},
 }
 
@@ -60,7 +68,8 @@ _TEXT = {r"\mu": "μ", r"\sigma^2": "σ²", r"\hat{x}": "x̂", r"\Lambda": "Λ",
          r"\beta_2": "β₂", r"\eta": "η", r"\lambda": "λ", r"\varepsilon": "ε", r"\Phi": "Φ", r"\varphi": "φ",
          r"\tau": "τ", r"\gamma": "γ", r"\beta": "β", r"\ell": "ℓ", r"S^{\mathrm{mask}}": "Sᵐ", r"S^{\max}": "Sᵐᵃˣ",
          "g_1": "g₁", "g_2": "g₂", "x'": "x′",
-         r"\mathrm{id}": "id", r"\mathrm{id}'": "id′", "z'": "z′", r"\Delta L": "ΔL", r"\Delta L'": "ΔL′", "L'": "L′"}
+         r"\mathrm{id}": "id", r"\mathrm{id}'": "id′", "z'": "z′", r"\Delta L": "ΔL", r"\Delta L'": "ΔL′", "L'": "L′",
+         r"\Delta\theta": "Δθ", "K'": "K′", "k'": "k′", r"\delta": "δ", "p'": "p′"}
 
 
 def symbol_text(kind: str, name: str) -> str:

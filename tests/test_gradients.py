@@ -278,7 +278,12 @@ def predicted_change_cases(shape):
 
 
 @example("difference")
-def difference_cases(shape):
+def difference_cases():
+    yield {"after": np.array(10.5), "before": np.array(10.75)}, {"out": np.array(-0.25)}
+
+
+@example("change")
+def change_cases(shape):
     before, after = normal(*shape), normal(*shape)
     changes = [new - old for new, old in zip(after.flat, before.flat, strict=True)]
     yield {"after": after, "before": before}, {"out": np.array(changes).reshape(shape)}
@@ -328,6 +333,15 @@ def top_k_cases():
     for k in (1, 4, 7):
         ids = sorted(range(7), key=lambda i: (-logits[0, i], i))[:k]
         yield {"logits": logits}, {"ids": np.array(ids), "kept": np.array([logits[0, i] for i in ids])}
+
+
+@example("top_p")
+def top_p_cases():
+    """As few candidates as hold top_p together: the one that reaches it still belongs to them."""
+    probabilities = np.array([0.5, 0.25, 0.15, 0.1])
+    for top_p, kept in ((0.4, 1), (0.5, 1), (0.6, 2), (0.75, 2), (0.8, 3), (1.0, 4)):
+        inside = probabilities * (np.arange(4) < kept)
+        yield {"probabilities": probabilities}, {"out": inside / inside.sum()}, {"top_p": top_p}
 
 
 @example("greedy")

@@ -98,7 +98,7 @@ def _add_two_moments(builder: TraceBuilder, checkpoint: Checkpoint) -> None:
         view.arrays += [f"initial.{name}", f"trained.{name}"]
         of = builder.trace.arrays[f"trained.{name}"]
         view.steps.append(builder.step(
-            f"change.{name}", "difference", {"before": f"initial.{name}", "after": f"trained.{name}"},
+            f"change.{name}", "change", {"before": f"initial.{name}", "after": f"trained.{name}"},
             trained.detach() - initial[name].detach(), of.axes, labels=of.labels, derived=True))
 
 

@@ -6,6 +6,7 @@ import { exercise } from "exercise";
 import { Motion } from "motion";
 import { showNumber } from "number";
 import { Place } from "place";
+import { playground } from "playground";
 import { parse, write } from "state";
 import { flatten, Store } from "store";
 import { ArrayTable } from "table";
@@ -212,6 +213,11 @@ export class Player {
     this.made = 0;
     const parts = [...this.sections[this.current].querySelectorAll("[data-array]")];
     this.drawCharts(parts.map((part) => part.dataset.array));
+    for (const box of this.sections[this.current].querySelectorAll(".playground")) {
+      this.later.add(() => playground(box, box.dataset.round, this).catch((error) => {
+        box.replaceChildren(h("p", { class: "wrong", role: "alert" }, fill(this.words.load_failed, { file: error.message })));
+      }));
+    }
     for (const button of this.digitButtons) button.setAttribute("aria-pressed", String(button.dataset.digits === String(this.digits)));
     this.small = SMALL * Math.min(1, 4 / parts.length); // a step with very many parts must not show thousands of numbers
     for (const part of parts) {

@@ -38,3 +38,31 @@ function power(n) {
   }
   return result;
 }
+
+const WORDS = 624;
+
+/**
+ * The n-th number (from 1) that torch.rand(()) gives after manual_seed(seed): 24 bits of MT19937
+ * (Matsumoto and Nishimura 1998), as a number in [0, 1).
+ */
+export function uniformNumber(seed, n) {
+  const state = new Uint32Array(WORDS);
+  state[0] = Number(BigInt.asUintN(32, BigInt(seed)));
+  for (let i = 1; i < WORDS; i++) state[i] = Math.imul(1812433253, state[i - 1] ^ (state[i - 1] >>> 30)) + i;
+  for (let drawn = 0; drawn < n; drawn += WORDS) twist(state);
+  return (temper(state[(n - 1) % WORDS]) & 0xffffff) / 2 ** 24;
+}
+
+function twist(state) {
+  for (let i = 0; i < WORDS; i++) {
+    const joined = (state[i] & 0x80000000) | (state[(i + 1) % WORDS] & 0x7fffffff);
+    state[i] = state[(i + 397) % WORDS] ^ (joined >>> 1) ^ (joined & 1 ? 0x9908b0df : 0);
+  }
+}
+
+function temper(word) {
+  word ^= word >>> 11;
+  word ^= (word << 7) & 0x9d2c5680;
+  word ^= (word << 15) & 0xefc60000;
+  return word ^ (word >>> 18);
+}

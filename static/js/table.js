@@ -168,7 +168,7 @@ export class ArrayTable {
     row.setAttribute("aria-rowindex", r + 2);
     row.className = this.rowLook(r);
     const cells = row.children;
-    cells[0].firstChild.data = this.down < 0 ? this.context.words["series.value"] : this.label(this.down, r);
+    cells[0].firstChild.data = this.down < 0 ? this.context.words["series.value"] : this.label(this.down, this.rowAt(r));
     for (let c = 0; c < this.columns; c++) {
       cells[c + 1].setAttribute("data-r", r);
       this.paint(cells[c + 1], this.flatAt(r, c));
@@ -178,11 +178,34 @@ export class ArrayTable {
 
   rowLook(r) {
     if (this.isShared(this.down) && r === this.chosenIndex(this.down)) return "now";
-    return this.found?.row === r ? "found" : "";
+    return this.found?.row === this.rowAt(r) ? "found" : "";
+  }
+
+  /** The row of the array that stands in row `r` of the table: another one when the table is sorted. */
+  rowAt(r) {
+    return this.order ? this.order[r] : r;
+  }
+
+  /** The row of the table in which row `r` of the array stands. */
+  placeOf(r) {
+    return this.order ? this.order.indexOf(r) : r;
+  }
+
+  /** Rows by value, largest first, in the column where the cursor is; again: in their own order. */
+  sort() {
+    if (this.order) this.order = null;
+    else {
+      const column = this.cursor?.[1] ?? 0;
+      const keys = Float64Array.from({ length: this.rows }, (_, r) => this.valueAt(this.flatAt(r, column)));
+      this.order = Uint32Array.from(keys.keys()).sort((a, b) => keys[b] - keys[a] || a - b);
+    }
+    this.drawn.clear();
+    this.from = -1;
+    this.scrollTo(0);
   }
 
   flatAt(r, c) {
-    return this.base + (this.down < 0 ? 0 : r * this.strides[this.down]) + (this.across < 0 ? 0 : c * this.strides[this.across]);
+    return this.base + (this.down < 0 ? 0 : this.rowAt(r) * this.strides[this.down]) + (this.across < 0 ? 0 : c * this.strides[this.across]);
   }
 
   valueAt(flat) {
@@ -259,7 +282,7 @@ export class ArrayTable {
   /** The row of a number has to be in view. */
   want(flat) {
     if (!this.long || this.down < 0) return;
-    this.wanted = Math.floor(flat / this.strides[this.down]) % this.rows;
+    this.wanted = this.placeOf(Math.floor(flat / this.strides[this.down]) % this.rows);
     if (this.element.isConnected) this.reveal();
   }
 
@@ -273,7 +296,7 @@ export class ArrayTable {
   /** The cell that shows a number now, if it is drawn. */
   cellOf(index) {
     if (!this.grid || this.chosen.some((axis) => index[axis] !== this.chosenIndex(axis))) return null;
-    return this.at(this.down >= 0 ? index[this.down] : 0, this.across >= 0 ? index[this.across] : 0);
+    return this.at(this.down >= 0 ? this.placeOf(index[this.down]) : 0, this.across >= 0 ? index[this.across] : 0);
   }
 
   scrollTo(row) {
@@ -310,7 +333,7 @@ export class ArrayTable {
 
   open(cell) {
     const [r, c] = this.cursor = [Number(cell.dataset.r), Number(cell.dataset.c)];
-    const index = this.array.shape.map((_, axis) => (axis === this.down ? r : axis === this.across ? c : this.chosenIndex(axis)));
+    const index = this.array.shape.map((_, axis) => (axis === this.down ? this.rowAt(r) : axis === this.across ? c : this.chosenIndex(axis)));
     this.context.open(this.name, index);
   }
 
@@ -344,8 +367,12 @@ export class ArrayTable {
     const { words } = this.context;
     const input = h("input", { type: "search", placeholder: words.find_row, "aria-label": words.find_row });
     const answer = h("span", { class: "soft", role: "status" });
+    const sort = h("button", { type: "button", class: "chip", "aria-pressed": "false", onclick: () => {
+      this.sort();
+      sort.setAttribute("aria-pressed", String(Boolean(this.order)));
+    } }, words.sort_values);
     const form = h("form", { class: "pick", onsubmit: (event) => { event.preventDefault(); answer.textContent = this.find(input.value.trimEnd()); } },
-      input, h("button", { type: "submit", class: "chip" }, words.find), answer);
+      input, h("button", { type: "submit", class: "chip" }, words.find), sort, answer);
     return form;
   }
 
@@ -368,7 +395,7 @@ export class ArrayTable {
     if (row < 0 && labels) row = search((r) => labels[r].includes(text));
     if (row < 0) return this.context.words.not_found;
     this.found = { text, row };
-    this.scrollTo(row);
+    this.scrollTo(this.placeOf(row));
     for (const [r, element] of this.drawn) element.className = this.rowLook(r);
     return this.label(this.down, row);
   }

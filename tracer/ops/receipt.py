@@ -14,5 +14,11 @@ PREDICTED_CHANGE = define(
 DIFFERENCE = define(
     "difference",
     "a change: what is after, less what was before",
+    "out[()] = after[()] - before[()]",
+)
+
+CHANGE = define(
+    "change",
+    "what training did to a parameter: as it is, less as it was drawn",
     "out[...] = after[...] - before[...]",
 )

@@ -17,6 +17,15 @@ TOP_K = define(
     },
 )
 
+TOP_P = define(
+    "top_p",
+    "Holtzman et al. 2020, section 3.1: of the candidates, largest first, as few as hold that much together",
+    """
+    kept[c] = probabilities[c] * (sum(k, probabilities[k] * (k < c)) < top_p)
+    out[c] = kept[c] / sum(k, kept[k])
+    """,
+)
+
 CUMULATIVE = define(
     "cumulative",
     "distribution function of the candidates, largest first",
