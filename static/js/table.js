@@ -80,6 +80,10 @@ export class ArrayTable {
     this.grid.addEventListener("click", (event) => this.clicked(event));
     this.grid.addEventListener("keydown", (event) => this.pressed(event));
     if (this.long) this.viewport.addEventListener("scroll", oncePerFrame(() => this.drawRows(this.viewport.scrollTop / ROW_HEIGHT)));
+    if (this.isShared(this.down)) {
+      this.whole = true; // short in any case, and the chosen row can be any
+      this.wanted = this.chosenIndex(this.down);
+    }
     this.drawRows(this.wanted ?? 0);
     this.element.style.minHeight = "";
     this.element.replaceChildren(...this.pickers.map(({ element }) => element), ...(this.long ? [this.finder()] : []), this.viewport, this.tools());
@@ -244,6 +248,7 @@ export class ArrayTable {
       this.makeReachable(false);
     }
     if (!this.isShared(this.down)) return;
+    this.drawWhole();
     this.scrollTo(this.chosenIndex(this.down));
     for (const [r, row] of this.drawn) row.className = this.rowLook(r);
   }
