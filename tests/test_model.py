@@ -562,7 +562,8 @@ def test_torch_multinomial_draws_otherwise_but_as_often():
 
 def test_a_prompt_may_fill_the_context_but_not_more(tokenizer):
     checkpoint = untrained(context=8)
-    assert len(check_generation(GenerationJob("a a a a a a a a", top_k=1), checkpoint, tokenizer)) == 1
+    job = GenerationJob("a a a a a a a a", top_k=1, max_new_tokens=1)
+    assert len(check_generation(job, checkpoint, tokenizer)) == 1
     with pytest.raises(UserError, match="9 tokens, the context holds 8"):
         record_generation(GenerationJob("a a a a a a a a a"), checkpoint, tokenizer)
     with pytest.raises(UserError, match="empty"):

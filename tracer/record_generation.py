@@ -11,7 +11,7 @@ from tracer.errors import UserError
 from tracer.model import GPT, Config
 from tracer.record_cache import CachedRounds
 from tracer.record_text import add_text, add_vocabulary, token_labels
-from tracer.record_training import TABLE, check_text, environment
+from tracer.record_training import TABLE, check_shape, check_text, environment
 from tracer.recorder import Recorder, snapshot
 from tracer.sampling import Sampler, multinomial_choices, uniform_numbers
 from tracer.schema import Trace
@@ -42,6 +42,7 @@ class GenerationJob:
 
 def check_job(job: GenerationJob, tokenizer: Tokenizer, config: Config) -> Sampler:
     """The sampler of `job`.  Raises `UserError` for what a model of that shape cannot do."""
+    check_shape(config)
     check_text(job.prompt, "prompt", tokenizer, config)
     return Sampler(job.temperature, job.top_k, config.vocabulary)
 
