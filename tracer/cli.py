@@ -1,24 +1,18 @@
 """The command line.  Each command imports what it needs, so that `verify` runs without torch."""
 
-import importlib
-import os
 import sys
 from collections.abc import Callable
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from tracer.cli_fit import experiment, fit, prepare
+from tracer.console import check_output, err, need, out, progress
 from tracer.errors import UserError
 
 CHECKPOINT = "checkpoint.pt"
-# What is recorded may hold brackets and colons: no markup.  In a file or a pipe no line is ever folded.
-out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 1000)
-err = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 def main() -> None:
@@ -53,29 +47,11 @@ def _fail(message: str, status: int = 2) -> NoReturn:
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 def commands() -> None:
-    """Record one update and one generation of a tiny GPT, every number of it."""
+    """Record one update and one generation of a tiny GPT, every number of it; train models of any size."""
 
 
-def _needs(*packages: str) -> None:
-    """Raises `UserError` that says what to install when one of them is missing."""
-    from tracer.kernels import pin_kernels
-
-    pin_kernels()
-    try:
-        for package in packages:
-            importlib.import_module(package)
-    except ImportError as error:
-        raise UserError(f"{error.name} is not installed, recording needs it: run `make traces`, "
-                        "or `pip install '.[record]'`") from None
-
-
-def _check_output(folder: Path) -> None:
-    """Raises `UserError` before any work is done for an output that cannot be written."""
-    place = folder.absolute()
-    while not place.exists():
-        place = place.parent
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        raise UserError(f"cannot write into {folder}: choose another --output")
+for _command in (prepare, fit, experiment):
+    commands.add_command(_command)
 
 
 def _options(*options: Callable) -> Callable:
@@ -115,8 +91,8 @@ GENERATION = _options(
 @OUTPUT
 def train(output: Path, **options) -> None:
     """Train from scratch; write training.json and checkpoint.pt."""
-    _needs("torch", "tiktoken")
-    _check_output(output)
+    need("torch", "tiktoken")
+    check_output(output)
     _train(output, _training_job(options))
 
 
@@ -126,8 +102,8 @@ def train(output: Path, **options) -> None:
 @OUTPUT
 def generate(output: Path, checkpoint: Path | None, **options) -> None:
     """Continue a prompt with a checkpoint; write generation.json."""
-    _needs("torch", "tiktoken")
-    _check_output(output)
+    need("torch", "tiktoken")
+    check_output(output)
     from tracer.checkpoint import load_checkpoint
 
     _generate(output, load_checkpoint(checkpoint or output / CHECKPOINT), _generation_job(options))
@@ -139,8 +115,8 @@ def generate(output: Path, checkpoint: Path | None, **options) -> None:
 @OUTPUT
 def record(output: Path, **options) -> None:
     """Train, then generate: both recordings of the site."""
-    _needs("torch", "tiktoken")
-    _check_output(output)
+    need("torch", "tiktoken")
+    check_output(output)
     from tracer.record_generation import check_job
     from tracer.tokenizer import gpt2
 
@@ -174,7 +150,7 @@ def _train(output: Path, job):
     from tracer.schema import save
     from tracer.tokenizer import gpt2
 
-    with _progress("training", job.settings.updates) as advance:
+    with progress("training", job.settings.updates) as advance:
         trace, checkpoint = record_training(job, gpt2(), lambda number, loss: advance(number, f"loss {loss:.6f}"))
     save_checkpoint(checkpoint, output / CHECKPOINT)
     save(trace, output / "training.json")
@@ -211,28 +187,12 @@ def _remove_unused(folder: Path) -> None:
         path.unlink()
 
 
-@contextmanager
-def _progress(what: str, total: int):
-    """A bar on a terminal; a line for every tenth elsewhere."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-               TextColumn("{task.fields[note]}"))
-    with Progress(*columns, console=err, disable=not err.is_terminal) as bar:
-        task = bar.add_task(what, total=total, note="")
-
-        def advance(number: int, note: str) -> None:
-            bar.update(task, completed=number, note=note)
-            if not err.is_terminal and (number == 1 or number % max(total // 10, 1) == 0):
-                err.print(f"{what} {number}/{total} {note}")
-
-        yield advance
-
-
 @commands.command()
 @click.option("--checkpoint", type=click.Path(path_type=Path), default=Path("traces") / CHECKPOINT)
 @click.argument("texts", nargs=-1, required=True)
 def evaluate(checkpoint: Path, texts: tuple[str, ...]) -> None:
     """Mean cross-entropy (nats a token, end token included) of each text, without training on it."""
-    _needs("torch", "tiktoken")
+    need("torch", "tiktoken")
     from tracer.checkpoint import load_checkpoint
     from tracer.record_training import evaluation_loss
     from tracer.tokenizer import gpt2
@@ -246,7 +206,7 @@ def evaluate(checkpoint: Path, texts: tuple[str, ...]) -> None:
 @click.argument("text")
 def tokens(text: str) -> None:
     """Show how TEXT becomes ids: its bytes, every merge, the ids."""
-    _needs("tiktoken")
+    need("tiktoken")
     from tracer.tokenizer import gpt2
 
     tokenizer = gpt2()

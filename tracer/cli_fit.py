@@ -1,0 +1,102 @@
+"""The commands that prepare data, train a model on it and record experiments."""
+
+import os
+from dataclasses import fields
+from pathlib import Path
+
+import click
+
+from tracer.console import check_output, err, need, out, progress
+from tracer.errors import UserError
+from tracer.fit_settings import SETTINGS, FitSettings, make_settings, read_settings, read_toml
+
+TOKENIZER = click.option("--tokenizer", type=click.Choice(["characters", "gpt2"]), default="characters",
+                         help="What becomes an id.")
+
+
+@click.command()
+@click.argument("text", type=click.Path(path_type=Path), required=False)
+@click.option("--output", "-o", type=click.Path(path_type=Path), default=Path("data"), help="Folder to write into.")
+@TOKENIZER
+def prepare(text: Path | None, output: Path, tokenizer: str) -> None:
+    """Turn TEXT, a UTF-8 file, into token files for `fit`; without TEXT, a small one that comes along."""
+    need("torch")
+    check_output(output)
+    from tracer.data import DEFAULT_TEXT
+    from tracer.data import prepare as prepare_data
+
+    meta = prepare_data(text or DEFAULT_TEXT, output, tokenizer)
+    out.print(f"wrote {output}: {meta['tokens']['train']:,} tokens to train on, {meta['tokens']['validation']:,} to "
+              f"validate on, {meta['tokenizer']['vocabulary_size']:,} in the vocabulary, {meta['dtype']}")
+
+
+def _setting_options(function):
+    for item in reversed(fields(FitSettings)):
+        name, text = item.name.replace("_", "-"), item.metadata["help"]
+        flags = f"--{name}/--no-{name}" if item.type is bool else f"--{name}"
+        shown = "" if "[default" in text else f"  [default: {item.default}]"
+        function = click.option(flags, item.name, type=item.type, default=None, help=text + shown)(function)
+    return function
+
+
+@click.command()
+@click.option("--config", type=click.Path(path_type=Path), help="TOML file of settings; options override it.")
+@click.option("--resume", is_flag=True, help="Go on with the run in the output folder, exactly.")
+@_setting_options
+def fit(config: Path | None, resume: bool, **options) -> None:
+    """Train a model on prepared data; under torchrun, with many processes."""
+    given = {name: value for name, value in options.items() if value is not None}
+    settings = _resumed_settings(config, given) if resume else read_settings(config, given)
+    need("torch")
+    check_output(Path(settings.output))
+    if settings.threads:
+        os.environ["OMP_NUM_THREADS"] = str(settings.threads)
+    import torch
+
+    from tracer.processes import join_processes
+
+    if settings.threads:
+        torch.set_num_threads(settings.threads)
+    with join_processes(settings.device) as processes:
+        _fit(settings, processes, resume)
+
+
+def _resumed_settings(config: Path | None, given: dict) -> FitSettings:
+    """Those that the run was started with, then the file's, then the command line's."""
+    named = (read_toml(config) if config else {}) | given
+    path = Path(named.get("output", FitSettings.output)) / SETTINGS
+    if not path.exists():
+        raise UserError(f"{path.parent} holds no run to resume: leave --resume out")
+    return make_settings(read_toml(path) | named)
+
+
+def _fit(settings: FitSettings, processes, resume: bool) -> None:
+    from tracer.fit import Fit
+
+    run = Fit(settings, processes, resume)
+    if processes.writes:
+        out.print(settings.to_toml(), end="")
+        out.print(f"{run.model.parameter_count():,} parameters, {run.tokens_per_update:,} tokens an update, "
+                  f"{processes.world} process{'es' if processes.world > 1 else ''} on {processes.device.type}")
+        if run.done:
+            out.print(f"going on after update {run.done}")
+    with progress("training", settings.updates, run.done, quiet=not processes.writes) as advance:
+        peak = run.peak() if processes.writes else 0.0
+
+        def after_update(update) -> None:
+            speed = run.tokens_per_update / update.seconds
+            advance(update.number, f"loss {update.loss:.4f}, {speed:,.0f} tokens/s, "
+                                   f"MFU {run.utilisation(speed, peak):.1%}")
+
+        def after_evaluation(evaluation) -> None:
+            err.print(f"after {evaluation.number} updates: train {evaluation.train:.4f}, validation "
+                      f"{evaluation.validation:.4f}{', the best so far' if evaluation.best else ''}")
+
+        run.run(after_update, after_evaluation)
+    if processes.writes:
+        out.print(f"wrote {run.folder}: best validation loss {run.best:.4f}")
+
+
+@click.group()
+def experiment() -> None:
+    """Record an experiment for the site."""
