@@ -7,6 +7,7 @@ replaced, whoever reads the folder sees the old data whole.
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -159,10 +160,11 @@ def prepare(text_path: Path, folder: Path, tokenizer_name: str = Characters.name
     parts = dict(zip(SPLITS, (ids[:cut], ids[cut:]), strict=True))
     if min(map(len, parts.values())) < 2:
         raise UserError(f"{text_path} has {len(ids)} tokens, too few for two splits with a next token each: "
-                        "use a text of at least 20 tokens")
+                        "use a text of at least 11 tokens")
     contents = {split: part.tobytes() for split, part in parts.items()}
     files = {split: f"{split}-{hashlib.sha256(content).hexdigest()[:16]}.bin" for split, content in contents.items()}
-    meta = {"format": FORMAT, "text": text_path.name, "dtype": ids.dtype.name,
+    name = os.fsencode(text_path.name).decode(errors="replace")  # the locale may not have known its characters
+    meta = {"format": FORMAT, "text": name, "dtype": ids.dtype.name,
             "tokens": {split: len(part) for split, part in parts.items()}, "files": files,
             "tokenizer": tokenizer_to_json(tokenizer)}
     for split, content in contents.items():

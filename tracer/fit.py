@@ -90,13 +90,18 @@ class Fit:
         return flops_per_token(self.model) * tokens_per_second / peak
 
     def run(self, after_update: Callable[[Update], None] = lambda update: None,
-            after_evaluation: Callable[[Evaluation], None] = lambda evaluation: None) -> None:
-        """All updates that are left.  The callbacks are called in the writing process alone."""
+            after_evaluation: Callable[[Evaluation], None] = lambda evaluation: None,
+            notes: Callable[[GPT], dict] = lambda model: {}) -> None:
+        """All updates that are left.
+
+        The callbacks are called in the writing process alone.  `notes`: what the log shall hold beside an
+        evaluation, a sample for example; it must draw nothing from torch's own generator.
+        """
         settings, writes = self.settings, self.processes.writes
         log = self._open_log() if writes else None
         self.processes.wait()  # until the folder is there
         if self.done == 0:
-            self._evaluate(log, after_evaluation)
+            self._evaluate(log, after_evaluation, notes)
         while self.done < settings.updates:
             update = self.update(self.done + 1)
             self.done = update.number
@@ -105,7 +110,8 @@ class Fit:
                           seconds=round(update.seconds, 6))
                 after_update(update)
             last = self.done == settings.updates
-            improved = (last or self.done % settings.evaluate_every == 0) and self._evaluate(log, after_evaluation)
+            due = last or self.done % settings.evaluate_every == 0
+            improved = due and self._evaluate(log, after_evaluation, notes)
             if writes and (last or improved or self.done % settings.save_every == 0):
                 log.flush()
                 save_run(self.checkpoint(), [self.folder / name for name in ((BEST, LAST) if improved else (LAST,))])
@@ -165,7 +171,8 @@ class Fit:
         mixed = self.precision != torch.float32
         return torch.autocast(self.processes.device.type, self.precision) if mixed else nullcontext()
 
-    def _evaluate(self, log: RunLog | None, after_evaluation: Callable[[Evaluation], None]) -> bool:
+    def _evaluate(self, log: RunLog | None, after_evaluation: Callable[[Evaluation], None],
+                  notes: Callable[[GPT], dict]) -> bool:
         """Both splits; returns whether the validation loss is the smallest so far."""
         def loss(tokens, starts):
             with self._autocast():
@@ -178,7 +185,7 @@ class Fit:
         if improved:
             self.best = validation
         if log:
-            log.write(update=self.done, train_loss=train, validation_loss=validation)
+            log.write(update=self.done, train_loss=train, validation_loss=validation, **notes(self.model))
             after_evaluation(Evaluation(self.done, train, validation, improved))
         return improved
 
@@ -210,7 +217,7 @@ class Fit:
         for name in (SETTINGS, LOG, LAST, BEST):
             for path in self.folder.glob(f".{name}.*.tmp"):  # half a file of a run that was killed
                 path.unlink()
-        write_atomically(self.folder / SETTINGS, self.settings.to_toml().encode())
+        write_atomically(self.folder / SETTINGS, self.settings.to_toml().encode(errors="surrogateescape"))
         return RunLog(self.folder / LOG, self.done if (self.folder / LAST).exists() else -1)
 
 
