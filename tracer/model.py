@@ -6,9 +6,14 @@ T the number of positions, D the width, H the heads, V the vocabulary.
 Modules that compute one step carry `kind`, the name of the operation in `tracer.ops`, and `axes`,
 the names of the axes of what they return (the batch axis apart).  What a step uses or makes besides
 its result (a mask, a mean) it leaves in `details`.  That is all a recording needs to know of it.
+
+A model is `explicit` or not.  Explicit, every step is a module call, and `details` are kept: what a
+recording needs, and the form whose bits the recordings hold.  Otherwise the steps of attention are one
+fused kernel, dropout is torch's own, and nothing is kept: the same function, faster.
 """
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields, replace
 
 import numpy as np
 import torch
@@ -18,6 +23,9 @@ from torch.nn import functional as F
 from tracer.errors import UserError
 from tracer.ops.mcg31m1 import mcg31m1
 from tracer.random_words import next_word
+
+# Config.activation → the `approximate` of torch's GELU.  GPT-2 was trained with the tanh form.
+ACTIVATIONS = {"gelu": "none", "gelu_tanh": "tanh"}
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,9 @@ class Config:
     heads: int = 2
     blocks: int = 2
     dropout: float = 0.1
+    activation: str = "gelu"  # one of ACTIVATIONS
+    tied: bool = True  # whether the token table also makes the logits
+    norm_eps: float = 1e-5
 
     def __post_init__(self):
         for name in ("vocabulary", "context", "width", "heads", "blocks"):
@@ -40,13 +51,19 @@ class Config:
                             f"choose a width that {self.heads} divides")
         if not 0 <= self.dropout < 1:
             raise UserError(f"dropout must be at least 0 and below 1, not {self.dropout}")
+        if self.activation not in ACTIVATIONS:
+            raise UserError(f"activation must be one of {', '.join(ACTIVATIONS)}, not {self.activation!r}")
+        if not 0 < self.norm_eps < 1:
+            raise UserError(f"norm_eps must be between 0 and 1, not {self.norm_eps}")
 
     @property
     def head_width(self) -> int:
         return self.width // self.heads
 
     def to_json(self) -> dict:
-        return asdict(self)
+        """The sizes and the dropout; of what most models have in common only what differs."""
+        common = {field.name: field.default for field in fields(self)[-3:]}
+        return {name: value for name, value in asdict(self).items() if common.get(name) != value}
 
 
 class Positions(nn.Module):
@@ -75,12 +92,14 @@ class Add(nn.Module):
 
 
 class Dropout(nn.Module):
-    """Inverted dropout (Srivastava et al. 2014) whose mask is the same on every processor.
+    """Inverted dropout (Srivastava et al. 2014); explicit, its mask is the same on every processor.
 
-    The mask is drawn from one word of torch's generator, row-major over all of `x`: 1 keeps, 0 drops.
+    That mask is drawn from one word of torch's generator, row-major over all of `x`: 1 keeps, 0 drops.
+    A model that is not explicit takes torch's masks, which are cheaper.
     """
 
     kind = "dropout"
+    explicit = True
 
     def __init__(self, p: float, axes: tuple[str, ...]):
         super().__init__()
@@ -92,6 +111,8 @@ class Dropout(nn.Module):
         if not self.training or self.p == 0:
             self.details = {}
             return x
+        if not self.explicit:
+            return F.dropout(x, self.p)
         word = next_word()
         kept = mcg31m1(word, np.arange(x.numel())) < 1 - self.p
         mask = torch.from_numpy(kept).to(x.dtype).view(x.shape).to(x.device)
@@ -105,12 +126,15 @@ class LayerNorm(nn.LayerNorm):
     kind, axes = "layer_norm", ("position", "feature")
     outputs = {"mean": ("position",), "rstd": ("position",), "out": axes}
     parameter_axes = {"weight": ("feature",), "bias": ("feature",)}
+    explicit = True
 
-    def __init__(self, width: int):
-        super().__init__(width, eps=1e-5)
+    def __init__(self, width: int, eps: float):
+        super().__init__(width, eps=eps)
         self.attributes, self.details = {"eps": self.eps}, {}
 
     def forward(self, x: Tensor) -> Tensor:
+        if not self.explicit:
+            return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
         out, mean, rstd = torch.native_layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
         self.details = {"mean": mean.squeeze(-1), "rstd": rstd.squeeze(-1)}  # (B, T) each
         return out  # (B, T, D)
@@ -151,16 +175,23 @@ class ScaledScores(nn.Module):
     kind, axes = "scaled_scores", ("head", "query_position", "key_position")
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
-        return (query @ key.transpose(-2, -1)) * query.size(-1) ** -0.5  # (B, H, T, T)
+        return (query @ key.transpose(-2, -1)) * query.size(-1) ** -0.5  # (B, H, T, S)
 
 
 class CausalMask(nn.Module):
+    """−∞ where a query may not look: at later positions, or where `allowed` (B, 1, T, S) is false."""
+
     kind, axes = "causal_mask", ("head", "query_position", "key_position")
 
-    def forward(self, scores: Tensor) -> Tensor:
-        T = scores.size(-1)
-        allowed = torch.ones(T, T, dtype=torch.bool, device=scores.device).tril()
+    def forward(self, scores: Tensor, allowed: Tensor | None = None) -> Tensor:
+        if allowed is None:
+            allowed = causal(scores.size(-2), scores.size(-1), scores.device)
         return scores.masked_fill(~allowed, float("-inf"))
+
+
+def causal(queries: int, keys: int, device: torch.device | None = None) -> Tensor:
+    """Which of `keys` positions each of the last `queries` of them may see: bool (queries, keys)."""
+    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
 
 
 class Softmax(nn.Module):
@@ -193,8 +224,55 @@ class ConcatenateHeads(nn.Module):
         return x.transpose(1, 2).reshape(B, T, H * d)
 
 
+class LayerCache:
+    """Keys and values of one block for the positions so far, in memory taken once.
+
+    `store`: (2, B, H, capacity, D/H).
+    """
+
+    def __init__(self, store: Tensor):
+        self.keys, self.values = store
+        self.length = 0
+
+    def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Keep those of the T new positions (B, H, T, D/H); returns those of all (B, H, S, D/H)."""
+        start, new = self.length, key.size(2)
+        self.length = start + new
+        self.keys.narrow(2, start, new).copy_(key.detach())
+        self.values.narrow(2, start, new).copy_(value.detach())
+        return self.keys.narrow(2, 0, self.length), self.values.narrow(2, 0, self.length)
+
+
+class Cache:
+    """Keys and values of every block: what later positions need of earlier ones (queries are used once).
+
+    Takes exactly 2 · L · H · D/H · bytes for each of `capacity` tokens of each of `batch` sequences, at
+    once.  Not for training: what it holds carries no gradient.
+    """
+
+    def __init__(self, config: Config, batch: int, capacity: int, dtype: torch.dtype = torch.float32,
+                 device: torch.device | str | None = None):
+        if not 1 <= capacity <= config.context:
+            raise UserError(f"a cache holds from 1 to the context's {config.context} tokens, not {capacity}")
+        self.capacity = capacity
+        self.store = torch.empty(config.blocks, 2, batch, config.heads, capacity, config.head_width, dtype=dtype,
+                                 device=device)
+        self.layers = [LayerCache(part) for part in self.store]
+
+    @property
+    def length(self) -> int:
+        """How many positions it holds."""
+        return self.layers[-1].length
+
+    @property
+    def bytes(self) -> int:
+        return self.store.nbytes
+
+
 class Attention(nn.Module):
     """Causal multi-head self-attention with one fused product for Q, K and V."""
+
+    explicit = True
 
     def __init__(self, config: Config):
         super().__init__()
@@ -211,20 +289,38 @@ class Attention(nn.Module):
         self.projection = Linear(feature, feature)
         self.dropout = Dropout(config.dropout, ("position", "feature"))
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, cache: LayerCache | None = None, allowed: Tensor | None = None) -> Tensor:
         query, key, value = self.split(self.qkv(x))                     # (B, H, T, D/H) each
-        weights = self.softmax(self.mask(self.scores(query, key)))      # (B, H, T, T)
-        heads = self.weighted_sum(self.weights_dropout(weights), value)  # (B, H, T, D/H)
+        if cache is not None:
+            key, value = cache.append(key, value)                       # (B, H, S, D/H) each
+        heads = (self._steps if self.explicit else self._kernel)(query, key, value, allowed)
         return self.dropout(self.projection(self.concatenate(heads)))   # (B, T, D)
+
+    def _steps(self, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None) -> Tensor:
+        mask = () if allowed is None else (allowed,)
+        weights = self.softmax(self.mask(self.scores(query, key), *mask))   # (B, H, T, S)
+        return self.weighted_sum(self.weights_dropout(weights), value)      # (B, H, T, D/H)
+
+    def _kernel(self, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None) -> Tensor:
+        T, S = query.size(2), key.size(2)
+        if allowed is None and 1 < T < S:  # the kernel's own causal mask starts at the first key
+            allowed = causal(T, S, query.device)
+        dropout = self.weights_dropout.p if self.training else 0.0
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=allowed, dropout_p=dropout,
+                                              is_causal=allowed is None and T > 1)  # (B, H, T, D/H)
 
 
 class GELU(nn.Module):
-    """Exact (erf) GELU; historical GPT-2 used the tanh approximation."""
+    """GELU (Hendrycks and Gimpel 2016), exact or in the tanh approximation that GPT-2 was trained with."""
 
-    kind, axes = "gelu", ("position", "hidden")
+    axes = ("position", "hidden")
+
+    def __init__(self, activation: str):
+        super().__init__()
+        self.kind, self.approximate = activation, ACTIVATIONS[activation]
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.gelu(x)
+        return F.gelu(x, approximate=self.approximate)
 
 
 class MLP(nn.Module):
@@ -232,7 +328,7 @@ class MLP(nn.Module):
         super().__init__()
         feature, hidden = ("feature", config.width), ("hidden", 4 * config.width)
         self.up = Linear(feature, hidden)
-        self.gelu = GELU()
+        self.gelu = GELU(config.activation)
         self.down = Linear(hidden, feature)
         self.dropout = Dropout(config.dropout, ("position", "feature"))
 
@@ -243,15 +339,15 @@ class MLP(nn.Module):
 class Block(nn.Module):
     def __init__(self, config: Config):
         super().__init__()
-        self.norm_1 = LayerNorm(config.width)
+        self.norm_1 = LayerNorm(config.width, config.norm_eps)
         self.attention = Attention(config)
         self.residual_1 = Add()
-        self.norm_2 = LayerNorm(config.width)
+        self.norm_2 = LayerNorm(config.width, config.norm_eps)
         self.mlp = MLP(config)
         self.residual_2 = Add()
 
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.residual_1(x, self.attention(self.norm_1(x)))
+    def forward(self, x: Tensor, cache: LayerCache | None = None, allowed: Tensor | None = None) -> Tensor:
+        x = self.residual_1(x, self.attention(self.norm_1(x), cache, allowed))
         return self.residual_2(x, self.mlp(self.norm_2(x)))
 
 
@@ -264,7 +360,7 @@ class LastPosition(nn.Module):
 
 
 class TiedHead(nn.Module):
-    """Logits from the token table itself; a head has no parameter of its own."""
+    """Logits from a table of one row a token: the token table itself, unless the config says otherwise."""
 
     kind, axes = "tied_head", ("position", "vocabulary")
 
@@ -281,9 +377,12 @@ class CrossEntropy(nn.Module):
 
     kind, axes = "cross_entropy", ("position",)
     outputs = {name: ("position",) for name in ("log_sum_exp", "target_logit", "out", "target_probability")}
+    explicit = True
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
         loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none").view(targets.shape)
+        if not self.explicit:
+            return loss  # (B, T)
         with torch.no_grad():
             self.details = {"log_sum_exp": logits.logsumexp(dim=-1),
                             "target_logit": logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1),
@@ -306,7 +405,7 @@ class GPT(nn.Module):
                 "embedding_sum": "embedding", "embedding_dropout": "embedding", "final_norm": "head",
                 "last_position": "head", "cross_entropy": "loss"}
 
-    def __init__(self, config: Config):
+    def __init__(self, config: Config, explicit: bool = True):
         super().__init__()
         self.config = config
         self.positions = Positions()
@@ -315,37 +414,100 @@ class GPT(nn.Module):
         self.embedding_sum = Add()
         self.embedding_dropout = Dropout(config.dropout, ("position", "feature"))
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.blocks))
-        self.final_norm = LayerNorm(config.width)
+        self.final_norm = LayerNorm(config.width, config.norm_eps)
         self.last_position = LastPosition()
         self.head = TiedHead()
+        self.head_table = None if config.tied else nn.Parameter(torch.empty(config.vocabulary, config.width))
         self.cross_entropy = CrossEntropy()
         self.loss = Mean()
+        self.explicit = explicit
         initialise(self)
 
-    def forward(self, ids: Tensor, targets: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+    @property
+    def explicit(self) -> bool:
+        """Whether every step is a module call, as a recording needs it, and dropout draws our own masks."""
+        return self._explicit
+
+    @explicit.setter
+    def explicit(self, explicit: bool) -> None:
+        self._explicit = explicit
+        for module in self.modules():
+            if hasattr(type(module), "explicit") and module is not self:
+                module.explicit = explicit
+
+    @property
+    def output_table(self) -> Tensor:
+        """The table (V, D) that makes the logits."""
+        return self.token_embedding.weight if self.head_table is None else self.head_table
+
+    def forward(self, ids: Tensor, targets: Tensor | None = None, cache: Cache | None = None,
+                padding: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """Logits and mean loss.
 
         `ids`, `targets`: (B, T) int64.  With targets, the logits of all positions (B, T, V) and the
         loss; without, the logits of the last position (B, 1, V), all that generation needs, and None.
-        Raises `UserError` when T exceeds the context.
+        With a `cache`, `ids` follow what it holds, and are added to it.  `padding`: (B,) int64, how many
+        ids at the start of each row (the cached ones counted) only fill it up; nothing looks at them.
+        Raises `UserError` when the positions exceed the context or the cache.
         """
-        if ids.size(1) > self.config.context:
-            raise UserError(f"{ids.size(1)} tokens do not fit the context of {self.config.context}: "
-                            "shorten the text or choose a longer context")
+        T, past = ids.size(1), 0 if cache is None else cache.length
+        self._check_length(past + T, cache)
         tokens = self.token_embedding(ids)                                    # (B, T, D)
-        places = self.position_embedding(self.positions(ids))                 # (T, D)
+        places = self._places(ids, past, padding)                             # (T, D) or (B, T, D)
         x = self.embedding_dropout(self.embedding_sum(tokens, places))        # (B, T, D)
-        for block in self.blocks:
-            x = block(x)
+        layers: Iterable = [None] * len(self.blocks) if cache is None else cache.layers
+        allowed = None if padding is None else seen(padding, T, past + T)     # (B, 1, T, S)
+        for block, layer in zip(self.blocks, layers, strict=True):
+            x = block(x, layer, allowed)
         x = self.final_norm(x)
         if targets is None:
-            return self.head(self.last_position(x), self.token_embedding.weight), None  # (B, 1, V)
-        logits = self.head(x, self.token_embedding.weight)                    # (B, T, V)
+            return self.head(self.last_position(x), self.output_table), None  # (B, 1, V)
+        logits = self.head(x, self.output_table)                              # (B, T, V)
         return logits, self.loss(self.cross_entropy(logits, targets))
+
+    def _check_length(self, length: int, cache: Cache | None) -> None:
+        if length > self.config.context:
+            raise UserError(f"{length} tokens do not fit the context of {self.config.context}: "
+                            "shorten the text or choose a longer context")
+        if cache is not None and length > cache.capacity:
+            raise UserError(f"{length} tokens do not fit a cache of {cache.capacity}: make a larger one")
+
+    def _places(self, ids: Tensor, past: int, padding: Tensor | None) -> Tensor:
+        """The rows of the position table for `ids`, of which the first stands at position `past`."""
+        if padding is not None:  # each row counts from its own first token
+            places = torch.arange(past, past + ids.size(1), device=ids.device) - padding.unsqueeze(1)
+            return self.position_embedding(places.clamp(min=0))               # (B, T, D)
+        if self.explicit and past == 0:
+            return self.position_embedding(self.positions(ids))               # (T, D)
+        return self.position_embedding.weight[past:past + ids.size(1)]        # (T, D)
+
+    def crop_context(self, context: int) -> None:
+        """Keep the first `context` positions only; a shorter context is cheaper.  Changes the model in place.
+
+        Raises `UserError` for a context longer than the model has.
+        """
+        if not 1 <= context <= self.config.context:
+            raise UserError(f"a context of {self.config.context} can be cropped to 1 … {self.config.context} "
+                            f"positions, not to {context}")
+        self.config = replace(self.config, context=context)
+        table = self.position_embedding
+        table.weight = nn.Parameter(table.weight.detach()[:context].clone())
+        table.num_embeddings = context
 
     def parameter_count(self) -> int:
         """Independent trainable numbers; the table that embeds and predicts counts once."""
         return sum(p.numel() for p in self.parameters())
+
+
+def seen(padding: Tensor, queries: int, keys: int) -> Tensor:
+    """Which positions each of the last `queries` may see when row b starts with padding[b] of no meaning.
+
+    Padding sees itself alone, since a softmax over nothing is not a number.  Returns bool (B, 1, T, S).
+    """
+    position = torch.arange(keys, device=padding.device)
+    real = position >= padding.view(-1, 1, 1)                                   # (B, 1, S)
+    itself = position == position[keys - queries:].view(-1, 1)                  # (T, S)
+    return (causal(queries, keys, padding.device) & (real | itself)).unsqueeze(1)
 
 
 @torch.no_grad()
@@ -353,7 +515,7 @@ def initialise(model: GPT) -> None:
     """N(0, 0.02²) weights, zero biases, residual projections divided by √(2L) (Radford et al. 2019).
 
     The order of the draws is part of the recipe: a seed then gives the same model everywhere.  The
-    shared table is drawn a second time at the end, where an untied head would stand.
+    table of the head is drawn at the end; when it is the shared one, that is its second draw.
     """
     table = model.token_embedding.weight
     nn.Linear(table.size(1), table.size(0), bias=False)  # a head of its own would draw its default here
@@ -362,7 +524,7 @@ def initialise(model: GPT) -> None:
             nn.init.normal_(module.weight, std=0.02)
         if isinstance(module, nn.Linear):
             nn.init.zeros_(module.bias)
-    nn.init.normal_(table, std=0.02)
+    nn.init.normal_(model.output_table, std=0.02)
     for block in model.blocks:
         for projection in (block.attention.projection, block.mlp.down):
             nn.init.normal_(projection.weight, std=0.02 / (2 * len(model.blocks)) ** 0.5)

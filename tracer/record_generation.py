@@ -54,6 +54,7 @@ def record_generation(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tok
     """
     torch.set_num_threads(1)
     model, config = checkpoint.model.eval(), checkpoint.model.config
+    model.explicit = True
     sampler = check_job(job, tokenizer, config)
     builder = TraceBuilder("generation", _how(job, checkpoint, tokenizer))
     add_vocabulary(builder, tokenizer)
