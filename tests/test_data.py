@@ -159,7 +159,7 @@ def test_the_command_in_a_locale_that_is_not_utf_8(tmp_path):
     code = ("import sys\nfrom tracer.cli import main\nfrom tracer import data\n"
             "prompt = sys.argv.pop()\nassert not prompt.isprintable(), 'this locale is UTF-8 after all'\n"
             "main()\n"
-            "print(data.prompt_ids(data.load_data(data.Path(sys.argv[3])).tokenizer, prompt))")
+            "print(data.prompt_ids(data.load_data(data.Path(sys.argv[4])).tokenizer, prompt))")
     result = subprocess.run([sys.executable, "-c", code, "prepare", path, "-o", tmp_path / "data", "你好"],
                             env=environment, cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr

@@ -100,3 +100,60 @@ def _fit(settings: FitSettings, processes, resume: bool) -> None:
 @click.group()
 def experiment() -> None:
     """Record an experiment for the site."""
+
+
+@experiment.command()
+@click.option("--text", type=click.Path(path_type=Path), help="UTF-8 text to learn.  [default: the one that comes along]")
+@click.option("--config", type=click.Path(path_type=Path), help="TOML file of settings; options override it.")
+@click.option("--depths", default="2,4,8", help="Numbers of blocks.")
+@click.option("--updates", type=int, help="Updates of each run.  [default: 2000]")
+@click.option("--lr", type=float, help="Largest learning rate.  [default: 0.003]")
+@click.option("--prompt", default="", help="What samples continue; nothing starts from a line end.")
+@click.option("--sample-tokens", default=300, help="Length of a sample.")
+@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs") / "depth",
+              help="Folder of the runs; stopped ones are gone on with.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), default=Path("traces") / "experiments" / "depth.json",
+              help="File to write.")
+def depth(text: Path | None, config: Path | None, depths: str, prompt: str, sample_tokens: int, runs: Path,
+          output: Path, **options) -> None:
+    """Train models of several depths on a text; record losses, samples and time."""
+    counts = _depths(depths)
+    settings = read_settings(config, {name: value for name, value in options.items() if value is not None})
+    need("torch")
+    for folder in (runs, output.parent):
+        check_output(folder)
+    import torch
+
+    from tracer.data import DEFAULT_TEXT
+    from tracer.experiment_depth import run_depth
+    from tracer.experiment_schema import save_experiment
+
+    torch.set_num_threads(settings.threads or torch.get_num_threads())
+    with progress("training", settings.updates * len(counts)) as advance:
+        current = [0]
+
+        def begin(blocks: int) -> None:
+            current[0] = blocks
+
+        def after_update(update) -> None:
+            advance(counts.index(current[0]) * settings.updates + update.number, f"{current[0]} blocks, loss "
+                    f"{update.loss:.4f}")
+
+        def after_evaluation(evaluation) -> None:
+            err.print(f"{current[0]} blocks after {evaluation.number} updates: train {evaluation.train:.4f}, "
+                      f"validation {evaluation.validation:.4f}")
+
+        body = run_depth(text or DEFAULT_TEXT, runs, settings, counts, prompt, sample_tokens, begin, after_update,
+                         after_evaluation)
+    save_experiment(body, output)
+    for run in body["runs"]:
+        out.print(f"{run['blocks']} blocks: {run['parameters']:,} parameters, validation loss "
+                  f"{run['evaluations']['validation'][-1]:.4f}, {run['seconds_per_update'] * 1000:.1f} ms an update")
+    out.print(f"wrote {output}")
+
+
+def _depths(text: str) -> tuple[int, ...]:
+    counts = tuple(sorted({int(part) for part in text.split(",") if part.strip().isdecimal()}))
+    if not counts or len(counts) != len(text.split(",")) or not counts[0]:
+        raise UserError(f"--depths takes different numbers of blocks, as in 2,4,8, not {text!r}")
+    return counts

@@ -235,7 +235,7 @@ def _make_model(settings: FitSettings, data: Data, saved: RunCheckpoint | None) 
                     settings.dropout)
     if saved:
         check_shape(saved.config, config, Path(settings.output) / LAST)
-    return GPT(config)
+    return GPT(config, explicit=False)
 
 
 def _precision(name: str, device: torch.device) -> torch.dtype:

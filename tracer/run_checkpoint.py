@@ -36,7 +36,7 @@ class RunCheckpoint:
 
     def model(self) -> GPT:
         """The model with these parameters, ready to be sampled from."""
-        model = GPT(self.config)
+        model = GPT(self.config, explicit=False)
         model.load_state_dict(self.parameters)
         return model.eval()
 
