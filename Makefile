@@ -44,7 +44,7 @@ $(VENV)/record.ready: pyproject.toml | $(BIN)/python
 
 $(VENV)/test.ready: pyproject.toml tests/browser.py | $(BIN)/python
 	@echo "installing what tests need (torch and a browser among it)"
-	@$(call install,record test)
+	@$(call install,record pretrained test)
 	@$(BIN)/python tests/browser.py
 	@touch $@
 

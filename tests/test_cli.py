@@ -252,7 +252,7 @@ def test_what_click_does_not_know_shows_the_usage(run, arguments):
 def test_a_recording_whose_numbers_do_not_follow_is_not_written(run, tmp_path, monkeypatch):
     """A kernel that is one per cent off: the recorder checks itself before it writes."""
     gelu = model.F.gelu
-    monkeypatch.setattr(model.F, "gelu", lambda x: gelu(x) * 1.01)
+    monkeypatch.setattr(model.F, "gelu", lambda x, **form: gelu(x, **form) * 1.01)
     result = run("train", "--updates", "1", "--text", "q", "--validation-text", "q", "-o", tmp_path)
     assert (result.status, result.out) == (2, "")
     progress, last = result.err.splitlines()

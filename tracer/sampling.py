@@ -1,6 +1,7 @@
 """From the logits of the last position to one id, each step a module so that it is recorded."""
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -85,3 +86,62 @@ def uniform_numbers(seed: int):
     generator = torch.Generator().manual_seed(seed)
     while True:
         yield torch.rand((), generator=generator)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How to choose an id.  Temperature 0 takes the largest logit; `top_k`, `top_p`: None keeps all.
+
+    `top_p`: of the candidates, largest first, as few as hold that much probability together (Holtzman
+    et al. 2020), after `top_k`.  Row r of a batch draws with seed + r.
+    """
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int = 7
+
+    def __post_init__(self):
+        if self.temperature != 0 and not SMALLEST_TEMPERATURE <= self.temperature < math.inf:
+            raise UserError(f"temperature must be 0, or from {SMALLEST_TEMPERATURE} on and finite, not "
+                            f"{self.temperature}")
+        if self.top_k is not None and self.top_k < 1:
+            raise UserError(f"top-k must be at least 1, not {self.top_k}")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise UserError(f"top-p must be above 0 and at most 1, not {self.top_p}")
+
+
+def choose(logits: Tensor, uniforms: Tensor | None, how: Sampling) -> Tensor:
+    """One id (B,) for each row of logits (B, V), with one number in [0, 1) a row, as `Sampler` draws it.
+
+    Candidates stand largest first, ties by id; the first whose cumulative probability exceeds the row's
+    number is chosen.  At temperature 0 no number is needed.
+    """
+    if how.temperature == 0:
+        return logits.argmax(dim=-1)
+    ids = largest(logits, how.top_k)                                        # (B, k)
+    probabilities = (logits.gather(-1, ids) / how.temperature).softmax(dim=-1)
+    last = torch.tensor(ids.size(-1) - 1, device=ids.device)
+    if how.top_p is not None:
+        inside = probabilities.cumsum(dim=-1) - probabilities < how.top_p   # the first always is
+        last = inside.sum(dim=-1, keepdim=True) - 1                         # (B, 1)
+        probabilities = probabilities * inside
+        probabilities = probabilities / probabilities.sum(dim=-1, keepdim=True)
+    passed = (uniforms.unsqueeze(-1) >= probabilities.cumsum(dim=-1)).sum(dim=-1, keepdim=True)
+    return ids.gather(-1, passed.minimum(last)).squeeze(-1)
+
+
+def largest(logits: Tensor, k: int | None = None) -> Tensor:
+    """Ids (B, k) of the k largest logits (B, V) of each row, largest first, ties to the lower id."""
+    count = logits.size(-1) if k is None else min(k, logits.size(-1))
+    if count > logits.size(-1) // 4:
+        return _sorted(logits)[:, :count]
+    values, ids = logits.topk(count)  # much faster than sorting all, but ties come in any order
+    if ((logits >= values[:, -1:]).sum(dim=-1) > count).any():
+        return _sorted(logits)[:, :count]
+    ids = ids.sort(dim=-1)[0]
+    return ids.gather(-1, _sorted(logits.gather(-1, ids)))
+
+
+def _sorted(logits: Tensor) -> Tensor:
+    return logits.sort(dim=-1, descending=True, stable=True)[1]

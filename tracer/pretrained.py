@@ -1,0 +1,231 @@
+"""GPT-2 checkpoints of the Hugging Face kind: a folder with ``config.json`` and weights, read and written.
+
+Their linear layers (Conv1D) keep weights as (input, output), torch's as (output, input): those are
+turned.  Names and layout: Radford et al. 2019's own checkpoints, as Hugging Face converted them.
+"""
+
+import json
+import os
+import pickle
+import struct
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from tracer.errors import UserError
+from tracer.model import GPT, Config
+from tracer.schema import write_atomically
+
+SIZES = {  # name → width, heads, blocks; all have 50,257 tokens and a context of 1024
+    "gpt2": (768, 12, 12), "gpt2-medium": (1024, 16, 24), "gpt2-large": (1280, 20, 36), "gpt2-xl": (1600, 25, 48)}
+GELU_NAMES = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"}
+DROPOUTS = ("embd_pdrop", "attn_pdrop", "resid_pdrop")
+# What a GPT-2 config may say beyond shape, and the only value of it that this model computes.
+FIXED = {"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False, "add_cross_attention": False}
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")  # each also in parts, with an index of them
+PREFIX = "transformer."
+HEAD = "lm_head.weight"
+MASKS = (".attn.bias", ".attn.masked_bias")  # old files hold the causal mask too
+
+OUTSIDE = {"token_embedding.weight": "wte.weight", "position_embedding.weight": "wpe.weight",
+           "final_norm.weight": "ln_f.weight", "final_norm.bias": "ln_f.bias"}
+IN_BLOCK = {"norm_1": "ln_1", "attention.qkv": "attn.c_attn", "attention.projection": "attn.c_proj",
+            "norm_2": "ln_2", "mlp.up": "mlp.c_fc", "mlp.down": "mlp.c_proj"}
+
+
+def from_pretrained(name: str | Path, dropout: float | None = None) -> GPT:
+    """A GPT-2 from a folder, or by name from the local Hugging Face cache; nothing is downloaded.
+
+    float32, in eval mode, not explicit.  `dropout`: for further training; by default the checkpoint's.
+    Raises `UserError` when nothing is there, for a config that is no GPT-2's, and for a parameter that is
+    missing, unknown or of another shape.
+    """
+    folder = find_folder(name)
+    config = read_config(folder, dropout)
+    stored = _Stored(folder, config)
+    with torch.device("meta"):  # shapes alone: every value comes from the file
+        model = GPT(config, explicit=False)
+    state = {ours: stored.take(theirs, parameter.shape, turned)
+             for (ours, theirs, turned), parameter in zip(names(model), model.parameters(), strict=True)}
+    stored.check_nothing_is_left(state)
+    model.load_state_dict(state, assign=True)
+    return model.requires_grad_(True).eval()
+
+
+def save_pretrained(model: GPT, folder: Path) -> None:
+    """Write `model` so that `transformers` loads it: ``config.json`` and ``model.safetensors``."""
+    from safetensors.torch import save_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    parameters = dict(model.named_parameters())
+    weights = {theirs if theirs == HEAD else PREFIX + theirs: turn(parameters[ours].detach(), turned).contiguous()
+               for ours, theirs, turned in names(model)}
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".model.", suffix=".tmp")
+    os.close(handle)
+    try:
+        save_file(weights, temporary, metadata={"format": "pt"})
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, folder / WEIGHTS[0])
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    write_atomically(folder / "config.json", (json.dumps(_their_config(model.config), indent=2) + "\n").encode())
+
+
+def names(model: GPT) -> Iterator[tuple[str, str, bool]]:
+    """Of every parameter: our name, theirs without the prefix, and whether it is stored turned."""
+    for ours, parameter in model.named_parameters():
+        if ours == "head_table":
+            yield ours, HEAD, False
+        elif ours in OUTSIDE:
+            yield ours, OUTSIDE[ours], False
+        else:
+            _, number, rest = ours.split(".", 2)
+            module, kind = rest.rsplit(".", 1)
+            yield ours, f"h.{number}.{IN_BLOCK[module]}.{kind}", parameter.dim() == 2
+
+
+def turn(tensor: Tensor, turned: bool) -> Tensor:
+    return tensor.T if turned else tensor
+
+
+def find_folder(name: str | Path) -> Path:
+    """The folder that `name` is, or the newest of that name in the local Hugging Face cache.
+
+    Raises `UserError` that says how to get it when it is neither.
+    """
+    if Path(name).is_dir():
+        return Path(name)
+    repository = f"openai-community/{name}" if str(name) in SIZES else str(name)
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError:
+        raise UserError(f"{name} is no folder, and huggingface-hub, which finds it by name, is not installed: "
+                        "run `pip install '.[pretrained]'`") from None
+    try:
+        return Path(snapshot_download(repository, local_files_only=True))
+    except (OSError, ValueError):  # not in the cache; no name that a repository can have
+        raise UserError(f"{name} is neither a folder nor in the local Hugging Face cache: download it with "
+                        f"`hf download {repository}`, or name the folder of a checkpoint") from None
+
+
+def read_config(folder: Path, dropout: float | None = None) -> Config:
+    """Our config from their ``config.json``.  Raises `UserError` for one that this model does not compute."""
+    path = folder / "config.json"
+    said = _read_json(path)
+    if said.get("model_type") != "gpt2":
+        raise UserError(f"{path}: model_type is {said.get('model_type')!r}, only 'gpt2' can be read")
+    for key, value in FIXED.items():
+        if said.get(key, value) != value:
+            raise UserError(f"{path}: {key} is {said[key]!r}, this model computes only {value!r}")
+    activation = said.get("activation_function", "gelu_new")
+    if activation not in GELU_NAMES:
+        raise UserError(f"{path}: activation_function is {activation!r}, known are {', '.join(GELU_NAMES)}")
+    width = _whole(said, "n_embd", 768, path)
+    if said.get("n_inner") not in (None, 4 * width):
+        raise UserError(f"{path}: n_inner is {said['n_inner']}, this model computes only 4 · n_embd = {4 * width}")
+    sizes = {ours: _whole(said, theirs, default, path) for ours, theirs, default in (
+        ("vocabulary", "vocab_size", 50257), ("context", "n_positions", 1024), ("heads", "n_head", 12),
+        ("blocks", "n_layer", 12))}
+    return Config(**sizes, width=width, dropout=_dropout(said, path) if dropout is None else dropout,
+                  activation=GELU_NAMES[activation], tied=bool(said.get("tie_word_embeddings", True)),
+                  norm_eps=float(said.get("layer_norm_epsilon", 1e-5)))
+
+
+def _whole(said: dict, key: str, default: int, path: Path) -> int:
+    value = said.get(key, default)
+    if type(value) is not int:
+        raise UserError(f"{path}: {key} must be a whole number, not {value!r}")
+    return value
+
+
+def _dropout(said: dict, path: Path) -> float:
+    found = {key: said.get(key, 0.1) for key in DROPOUTS}
+    if len(set(found.values())) > 1:
+        raise UserError(f"{path}: {', '.join(f'{k} is {v}' for k, v in found.items())}, this model has one dropout: "
+                        "choose it with dropout=")
+    return found["embd_pdrop"]
+
+
+def _their_config(config: Config) -> dict:
+    end = 50256 if config.vocabulary == 50257 else None
+    return {
+        "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": config.vocabulary,
+        "n_positions": config.context, "n_embd": config.width, "n_head": config.heads, "n_layer": config.blocks,
+        "activation_function": {"gelu": "gelu", "gelu_tanh": "gelu_new"}[config.activation],
+        "layer_norm_epsilon": config.norm_eps, "tie_word_embeddings": config.tied,
+        **dict.fromkeys(DROPOUTS, config.dropout), "bos_token_id": end, "eos_token_id": end,
+    }
+
+
+class _Stored:
+    """The tensors of a checkpoint's files, under their names without the prefix, each taken once."""
+
+    def __init__(self, folder: Path, config: Config):
+        self.folder, self.tied = folder, config.tied
+        self.tensors = {key.removeprefix(PREFIX): tensor for path in _weight_files(folder)
+                        for key, tensor in _read_tensors(path).items()}
+
+    def take(self, name: str, shape: torch.Size, turned: bool) -> Tensor:
+        """The tensor `name` as a contiguous float32 one of `shape`, turned when that is how it is stored."""
+        tensor = self.tensors.pop(name, None)
+        if tensor is None:
+            raise UserError(f"{self.folder}: parameter {name} is missing: is the checkpoint whole, and its config?")
+        stored = tuple(reversed(shape)) if turned else tuple(shape)
+        if tuple(tensor.shape) != stored:
+            raise UserError(f"{self.folder}: parameter {name} has shape {tuple(tensor.shape)}, by config.json it "
+                            f"must be {stored}")
+        return turn(tensor, turned).to(torch.float32).contiguous()
+
+    def check_nothing_is_left(self, state: dict[str, Tensor]) -> None:
+        """Raises `UserError` for a tensor that no parameter took, and for a head that a tied model must not have."""
+        head = self.tensors.pop(HEAD, None) if self.tied else None
+        if head is not None and not torch.equal(head.to(torch.float32), state["token_embedding.weight"]):
+            raise UserError(f"{self.folder}: parameter {HEAD} differs from wte.weight, though config.json says that "
+                            "they are tied: set tie_word_embeddings to false")
+        left = [name for name in self.tensors if not name.endswith(MASKS)]
+        if left:
+            raise UserError(f"{self.folder}: parameter {left[0]} is none of GPT-2's by config.json"
+                            + (f", nor are {len(left) - 1} others" if left[1:] else ""))
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    for name in WEIGHTS:
+        index = folder / f"{name}.index.json"
+        if (folder / name).is_file():
+            return [folder / name]
+        if index.is_file():
+            parts = _read_json(index).get("weight_map")
+            if not isinstance(parts, dict):
+                raise UserError(f"{index}: weight_map is missing: download the checkpoint again")
+            return [folder / part for part in dict.fromkeys(parts.values())]
+    raise UserError(f"{folder} holds neither {WEIGHTS[0]} nor {WEIGHTS[1]}: name the folder of a GPT-2 checkpoint")
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    if not path.is_file():
+        raise UserError(f"{path} is missing: download the checkpoint again")
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except (SafetensorError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError, struct.error) as error:
+        raise UserError(f"{path} is damaged ({type(error).__name__}): download the checkpoint again") from None
+
+
+def _read_json(path: Path) -> dict:
+    try:
+        said = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing: name the folder of a GPT-2 checkpoint") from None
+    except ValueError:
+        said = None
+    if not isinstance(said, dict):
+        raise UserError(f"{path} is no JSON object: download the checkpoint again")
+    return said
