@@ -401,8 +401,8 @@ def test_killed_at_any_moment_and_resumed_ends_with_the_same_bits(settings, tmp_
         same_bits(whole, run_checkpoint.load_run(tmp_path / name / "last.pt"))
         same_bits(run_checkpoint.load_run(tmp_path / "whole" / "best.pt"),
                   run_checkpoint.load_run(tmp_path / name / "best.pt"))
-        lines = (tmp_path / name / "log.jsonl").read_text().splitlines()
-        assert [{**json.loads(line), "seconds": 0} for line in lines] == [{**entry, "seconds": 0} for entry in log], seed
+        again = [json.loads(line) for line in (tmp_path / name / "log.jsonl").read_text().splitlines()]
+        assert [{**entry, "seconds": 0} for entry in again] == [{**entry, "seconds": 0} for entry in log], seed
         assert sorted(path.name for path in (tmp_path / name).iterdir()) == [
             "best.pt", "last.pt", "log.jsonl", "settings.toml"], seed
 

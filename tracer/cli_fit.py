@@ -103,7 +103,7 @@ def experiment() -> None:
 
 
 @experiment.command()
-@click.option("--text", type=click.Path(path_type=Path), help="UTF-8 text to learn.  [default: the one that comes along]")
+@click.option("--text", type=click.Path(path_type=Path), help="UTF-8 text to learn.  [default: a small one]")
 @click.option("--config", type=click.Path(path_type=Path), help="TOML file of settings; options override it.")
 @click.option("--depths", default="2,4,8", help="Numbers of blocks.")
 @click.option("--updates", type=int, help="Updates of each run.  [default: 2000]")

@@ -5,9 +5,9 @@ They stand in a folder of their own because every ``*.json`` beside a recording 
 ``depth.json``: ``make`` says how it was made (text by name, length and hash; settings); ``runs`` holds for each
 depth, shallowest first: ``blocks``, ``parameters``, ``seconds_per_update`` (median, the depths measured in turn),
 ``training_seconds`` (all updates of the run, evaluations apart), ``curve`` (training loss, each point the mean of
-the updates since the point before), ``evaluations`` (loss over every window of the validation split and over as
-many of the training split) and ``samples``, the continuation of one prompt at each evaluation.  Losses are in
-nats a token, rounded to 4 decimals.
+the updates since the point before), ``evaluations`` (loss over every window of the validation split and over a
+quarter as many of the training split) and ``samples``, the continuation of one prompt at each evaluation.  Losses
+are in nats a token, rounded to 4 decimals.
 """
 
 import math

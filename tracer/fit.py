@@ -45,7 +45,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Losses after `number` updates: every window of the validation split, as many of the training split."""
+    """Losses after `number` updates: every window of the validation split, a quarter as many of the training split."""
 
     number: int
     train: float
@@ -258,7 +258,7 @@ def _parallel(model: nn.Module, processes: Processes) -> nn.Module:
 
 def _evaluation_starts(data: Data, context: int) -> tuple[np.ndarray, np.ndarray]:
     validation = window_starts(len(data.validation), context)
-    return window_starts(len(data.train), context, at_most=len(validation)), validation
+    return window_starts(len(data.train), context, at_most=-(-len(validation) // 4)), validation
 
 
 def _mixed_seed(*parts: int) -> int:
