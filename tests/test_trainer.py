@@ -273,24 +273,66 @@ def test_best_stays_when_the_loss_rises(settings, monkeypatch):
 
 def test_more_updates_learn(settings):
     seen = []
-    Fit(replace(settings, updates=150, evaluate_every=150, lr=0.01), ALONE).run(after_evaluation=seen.append)
+    Fit(replace(settings, updates=80, evaluate_every=80, batch=8, lr=0.02), ALONE).run(after_evaluation=seen.append)
     assert seen[-1].validation < 2.9 < 3.9 < seen[0].validation
 
 
-def test_compiled_is_the_same_function(settings):
-    """With the compiler's passes but without generating code, which would need a C++ compiler."""
-    plain, compiled = Fit(settings, ALONE), Fit(settings, ALONE)
-    compiled.parallel = torch.compile(compiled.model, backend="aot_eager")
-    assert [plain.update(n).loss for n in (1, 2)] == pytest.approx([compiled.update(n).loss for n in (1, 2)], rel=1e-6)
+class Compiled(torch.nn.Module):
+    """Holds the model as torch.compile's own result does."""
+
+    def __init__(self, model):
+        super().__init__()
+        self._orig_mod, self.calls = model, 0
+
+    def forward(self, *arguments):
+        self.calls += 1
+        return self._orig_mod(*arguments)
 
 
-def test_compile_is_asked_for(settings, monkeypatch):
-    asked = []
-    monkeypatch.setattr(torch, "compile", lambda model: asked.append(model) or model)
-    Fit(settings, ALONE)
-    assert not asked
-    run = Fit(replace(settings, compile=True), ALONE)
-    assert asked == [run.model]
+def test_compile_on_request_is_used_and_leaves_no_trace_in_the_checkpoint(settings, monkeypatch):
+    monkeypatch.setattr(torch, "compile", Compiled)
+    assert not isinstance(Fit(settings, ALONE).parallel, Compiled)
+    run = Fit(replace(settings, compile=True, updates=2, evaluate_every=2), ALONE)
+    run.run()
+    assert run.compiled.calls > 2  # updates and evaluations
+    assert last(settings).parameters.keys() == run.model.state_dict().keys()
+
+
+# GPT-2's weights ---------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def gpt2_folder(tmp_path_factory) -> Path:
+    """A small GPT-2 that transformers made and saved: tanh GELU, a context longer than the run's."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    folder = tmp_path_factory.mktemp("gpt2")
+    torch.manual_seed(3)
+    GPT2LMHeadModel(GPT2Config(vocab_size=50257, n_positions=32, n_embd=8, n_layer=1, n_head=2)).save_pretrained(folder)
+    return folder
+
+
+def test_a_run_starts_from_gpt2_weights_and_is_resumed(settings, tmp_path, gpt2_folder):
+    """The loss before training is transformers' own, and the shape is the checkpoint's, at the run's context."""
+    from transformers import GPT2LMHeadModel
+
+    data.prepare(data.DEFAULT_TEXT, tmp_path / "bpe", "gpt2")
+    settings = replace(settings, data=str(tmp_path / "bpe"), pretrained=str(gpt2_folder), updates=2, save_every=1)
+    run = Fit(settings, ALONE)
+    ids = torch.from_numpy(run.data.validation[:17].astype(np.int64))[None]
+    theirs = GPT2LMHeadModel.from_pretrained(gpt2_folder).eval()(ids[:, :-1]).logits
+    wanted = torch.nn.functional.cross_entropy(theirs[0], ids[0, 1:]).item()
+    assert run.model(ids[:, :-1], ids[:, 1:])[1].item() == pytest.approx(wanted, rel=1e-6)
+    run.run()
+    saved = last(settings)
+    assert (saved.config.width, saved.config.blocks, saved.config.context) == (8, 1, 16)
+    assert saved.config.activation == "gelu_tanh" and saved.settings.width == 8
+    Fit(replace(saved.settings, updates=3), ALONE, resume=True).run()
+    assert last(settings).config == saved.config and last(settings).update == 3
+
+
+def test_gpt2_weights_ask_for_gpt2_tokens(settings, gpt2_folder):
+    with pytest.raises(UserError, match=r"has 50257 tokens, the data was prepared with 52 \(characters\)"):
+        Fit(replace(settings, pretrained=str(gpt2_folder)), ALONE)
 
 
 # Resuming ----------------------------------------------------------------------------------------------
@@ -367,16 +409,15 @@ def at_call(name, number, before):
 run("whole", False)
 kills = 0
 for number in range(1, 6):  # around every kind of file that a run writes: settings, log, best, last
-    for before in (True, False):
-        for name in ("replace", "fsync"):
-            resume = os.path.exists(f"{output}/files/settings.toml")
-            kills += end(start("files", resume, at_call(name, number, before))) == -signal.SIGKILL
+    for name, before in (("replace", number % 2), ("fsync", number % 2), ("replace", (number + 1) % 2)):
+        resume = os.path.exists(f"{output}/files/settings.toml")
+        kills += end(start("files", resume, at_call(name, number, before))) == -signal.SIGKILL
 assert end(start("files", True)) == 0
 random.seed(int(sys.argv[3]))
 moments = 0
-for _ in range(6):
+for _ in range(4):
     child = start("moments", os.path.exists(f"{output}/moments/settings.toml"))
-    time.sleep(random.uniform(0.02, 0.5))
+    time.sleep(random.uniform(0.05, 0.5))
     os.kill(child, signal.SIGKILL)
     moments += end(child) == -signal.SIGKILL
 assert end(start("moments", True)) == 0
@@ -386,17 +427,17 @@ print(kills, moments)
 
 def test_killed_at_any_moment_and_resumed_ends_with_the_same_bits(settings, tmp_path):
     """SIGKILL around every replaced file and at random moments; parameters, moments, log."""
-    settings = replace(settings, updates=30, batch=32, save_every=3, evaluate_every=10, dropout=0.1)
+    settings = replace(settings, updates=24, save_every=3, evaluate_every=8, dropout=0.1)
     (tmp_path / "run.toml").write_text(settings.to_toml(), encoding="utf-8")
     seed = int.from_bytes(os.urandom(4))
     result = subprocess.run([sys.executable, "-c", KILLED, tmp_path / "run.toml", tmp_path, str(seed)], cwd=ROOT,
                             capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert result.returncode == 0, (seed, result.stderr)
     kills, moments = map(int, result.stdout.split())
-    assert kills >= 12 and moments >= 2
+    assert kills >= 9 and moments >= 1
     whole = run_checkpoint.load_run(tmp_path / "whole" / "last.pt")
     log = read_log(tmp_path / "whole" / "log.jsonl")
-    assert len(log) == 30 + 4
+    assert len(log) == 24 + 4
     for name in ("files", "moments"):
         same_bits(whole, run_checkpoint.load_run(tmp_path / name / "last.pt"))
         same_bits(run_checkpoint.load_run(tmp_path / "whole" / "best.pt"),

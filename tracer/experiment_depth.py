@@ -14,9 +14,11 @@ from tracer.errors import UserError
 from tracer.experiment_schema import DEPTH_SCHEMA, VERSION
 from tracer.fit import LOG, Evaluation, Fit, Update
 from tracer.fit_settings import SETTINGS, FitSettings, read_settings
+from tracer.generate import generate
 from tracer.model import GPT
 from tracer.processes import Processes
 from tracer.run_log import read_log
+from tracer.sampling import Sampling
 
 POINTS = 200  # of the curve of the training loss
 ROUNDS = 15  # of the measurement of time
@@ -38,7 +40,8 @@ def run_depth(text: Path, runs: Path, settings: FitSettings, depths: tuple[int, 
     settings = replace(settings, data=str(runs / "data"))
 
     def notes(model: GPT) -> dict:
-        return {"sample": sample(model, data, start, sample_tokens, settings.seed)}
+        new = generate(model, [start], Sampling(TEMPERATURE, seed=settings.seed), sample_tokens)[0]
+        return {"sample": data.tokenizer.decode(new)}
 
     parts = {}
     for blocks in depths:
@@ -61,21 +64,6 @@ def _one_run(settings: FitSettings, after_update, after_evaluation, notes) -> Fi
     run = Fit(settings, Processes(0, 1, torch.device("cpu")), resume=written.exists())
     run.run(after_update, after_evaluation, notes)
     return run
-
-
-@torch.no_grad()
-def sample(model: GPT, data: Data, start: list[int], tokens: int, seed: int) -> str:
-    """The prompt's continuation by `tokens` tokens at one temperature, always with the same draws."""
-    generator = torch.Generator().manual_seed(seed)
-    training = model.training
-    model.eval()
-    ids = torch.tensor([start])  # (1, T)
-    for _ in range(tokens):
-        logits, _ = model(ids[:, -model.config.context:])  # (1, 1, V)
-        probabilities = (logits[:, -1] / TEMPERATURE).softmax(dim=-1)
-        ids = torch.cat([ids, torch.multinomial(probabilities, 1, generator=generator)], dim=1)
-    model.train(training)
-    return data.tokenizer.decode(ids[0, len(start):].tolist())
 
 
 def seconds_per_update(runs: list[Fit]) -> list[float]:

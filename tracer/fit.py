@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from tracer.evaluation import split_loss, window_starts
 from tracer.fit_settings import SETTINGS, FitSettings
 from tracer.learning_rate import learning_rate
 from tracer.model import GPT, Config
+from tracer.pretrained import from_pretrained
 from tracer.processes import Processes
 from tracer.run_checkpoint import BEST, LAST, RunCheckpoint, check_shape, load_parameters, load_run, save_run
 from tracer.run_log import RunLog
@@ -67,7 +68,9 @@ class Fit:
         self.precision = _precision(settings.precision, processes.device)
         saved = self._saved(resume)
         torch.manual_seed(settings.seed)
-        self.model = _make_model(settings, self.data, saved).to(processes.device)
+        self.model = _make_model(settings, self.data, saved).to(processes.device).train()
+        shape = {name: getattr(self.model.config, name) for name in ("width", "heads", "blocks")}
+        self.settings = settings = replace(settings, **shape)
         self.optimizer = make_optimizer(self.model, settings)
         self.scaler = torch.amp.GradScaler(processes.device.type, enabled=self.precision == torch.float16)
         self.done, self.best = 0, None
@@ -231,11 +234,24 @@ def make_optimizer(model: nn.Module, settings: FitSettings) -> torch.optim.AdamW
 
 
 def _make_model(settings: FitSettings, data: Data, saved: RunCheckpoint | None) -> GPT:
+    """From scratch, with the shape of the run that is gone on with, or from GPT-2's weights, which bring their own."""
+    if settings.pretrained and not saved:
+        return _pretrained(settings, data)
     config = Config(data.tokenizer.vocabulary_size, settings.context, settings.width, settings.heads, settings.blocks,
                     settings.dropout)
     if saved:
         check_shape(saved.config, config, Path(settings.output) / LAST)
+        config = replace(saved.config, dropout=settings.dropout)
     return GPT(config, explicit=False)
+
+
+def _pretrained(settings: FitSettings, data: Data) -> GPT:
+    model = from_pretrained(settings.pretrained, settings.dropout)
+    if model.config.vocabulary != data.tokenizer.vocabulary_size:
+        raise UserError(f"{settings.pretrained} has {model.config.vocabulary} tokens, the data was prepared with "
+                        f"{data.tokenizer.vocabulary_size} ({data.tokenizer.name}): prepare it with --tokenizer gpt2")
+    model.crop_context(settings.context)
+    return model
 
 
 def _precision(name: str, device: torch.device) -> torch.dtype:
