@@ -5,6 +5,7 @@ import math
 import os
 import subprocess
 import sys
+import time
 import tomllib
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -22,7 +23,6 @@ from tracer.learning_rate import learning_rate
 from tracer.model import GPT, Config
 from tracer.processes import Processes
 from tracer.run_log import RunLog, read_log
-from tracer.throughput import flops_per_token
 
 ROOT = Path(__file__).resolve().parent.parent
 ALONE = Processes(0, 1, torch.device("cpu"))
@@ -191,12 +191,14 @@ def test_a_loss_that_is_not_finite_ends_the_run(settings):
         run.update(1)
 
 
-def test_flops_by_the_formula_and_utilisation(settings):
-    run = Fit(settings, ALONE)
-    counted = 52 * 16 + 2 * (12 * 16**2 + 13 * 16) + 2 * 16
-    assert flops_per_token(run.model) == 6 * counted + 12 * 2 * 2 * 8 * 16
-    assert run.peak() == 1e12
-    assert run.utilisation(1e6, 1e12) == pytest.approx(flops_per_token(run.model) * 1e-6)
+def test_the_peak_is_given_or_measured(settings):
+    """Measured, it is what a product of two matrices reaches: timed once more here, within a wide margin."""
+    assert Fit(settings, ALONE).peak() == 1e12
+    measured = Fit(replace(settings, peak_tflops=0.0), ALONE).peak()
+    a = torch.ones(1024, 1024)
+    start = time.perf_counter()
+    a @ a
+    assert 0.1 < measured / (2 * 1024**3 / (time.perf_counter() - start)) < 100
 
 
 # Evaluation ----------------------------------------------------------------------------------------------
@@ -274,7 +276,7 @@ def test_best_stays_when_the_loss_rises(settings, monkeypatch):
 def test_more_updates_learn(settings):
     seen = []
     Fit(replace(settings, updates=80, evaluate_every=80, batch=8, lr=0.02), ALONE).run(after_evaluation=seen.append)
-    assert seen[-1].validation < 2.9 < 3.9 < seen[0].validation
+    assert seen[-1].validation < 3.1 < 3.9 < seen[0].validation
 
 
 class Compiled(torch.nn.Module):

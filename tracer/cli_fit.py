@@ -71,6 +71,7 @@ def _resumed_settings(config: Path | None, given: dict) -> FitSettings:
 
 
 def _fit(settings: FitSettings, processes, resume: bool) -> None:
+    from tracer.counting import mfu
     from tracer.fit import Fit
 
     run = Fit(settings, processes, resume)
@@ -86,7 +87,7 @@ def _fit(settings: FitSettings, processes, resume: bool) -> None:
         def after_update(update) -> None:
             speed = run.tokens_per_update / update.seconds
             advance(update.number, f"loss {update.loss:.4f}, {speed:,.0f} tokens/s, "
-                                   f"MFU {run.utilisation(speed, peak):.1%}")
+                                   f"MFU {mfu(run.model.config, speed, peak):.1%}")
 
         def after_evaluation(evaluation) -> None:
             err.print(f"after {evaluation.number} updates: train {evaluation.train:.4f}, validation "

@@ -26,7 +26,7 @@ from tracer.processes import Processes
 from tracer.run_checkpoint import BEST, LAST, RunCheckpoint, check_shape, load_parameters, load_run, save_run
 from tracer.run_log import RunLog
 from tracer.schema import write_atomically
-from tracer.throughput import flops_per_token, measured_peak
+from tracer.throughput import measured_peak
 from tracer.training import decays
 
 LOG = "log.jsonl"
@@ -88,9 +88,6 @@ class Fit:
         """FLOP/s that MFU is measured against, over all processes."""
         one = self.settings.peak_tflops * 1e12 or measured_peak(self.processes.device, self.precision)
         return one * self.processes.world
-
-    def utilisation(self, tokens_per_second: float, peak: float) -> float:
-        return flops_per_token(self.model) * tokens_per_second / peak
 
     def run(self, after_update: Callable[[Update], None] = lambda update: None,
             after_evaluation: Callable[[Evaluation], None] = lambda evaluation: None,

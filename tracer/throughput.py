@@ -1,20 +1,8 @@
-"""How much of the device a run uses: tokens per second and model FLOPs utilisation."""
+"""What a device can do: the peak that model FLOPs utilisation is measured against."""
 
 import time
 
 import torch
-
-from tracer.model import GPT
-
-
-def flops_per_token(model: GPT) -> int:
-    """6N + 12·L·H·Q·T, forward and backward (Chowdhery et al. 2022, "PaLM", appendix B).
-
-    N counts the parameters without the position table, which takes part in no product.
-    """
-    config = model.config
-    counted = model.parameter_count() - config.context * config.width
-    return 6 * counted + 12 * config.blocks * config.heads * config.head_width * config.context
 
 
 def measured_peak(device: torch.device, dtype: torch.dtype, size: int = 1024) -> float:
