@@ -118,7 +118,7 @@ def experiment() -> None:
 def depth(text: Path | None, config: Path | None, depths: str, prompt: str, sample_tokens: int, runs: Path,
           output: Path, **options) -> None:
     """Train models of several depths on a text; record losses, samples and time."""
-    counts = _depths(depths)
+    counts = _whole_numbers("--depths", depths)
     settings = read_settings(config, {name: value for name, value in options.items() if value is not None})
     need("torch")
     for folder in (runs, output.parent):
@@ -153,8 +153,52 @@ def depth(text: Path | None, config: Path | None, depths: str, prompt: str, samp
     out.print(f"wrote {output}")
 
 
-def _depths(text: str) -> tuple[int, ...]:
-    counts = tuple(sorted({int(part) for part in text.split(",") if part.strip().isdecimal()}))
-    if not counts or len(counts) != len(text.split(",")) or not counts[0]:
-        raise UserError(f"--depths takes different numbers of blocks, as in 2,4,8, not {text!r}")
+@experiment.command()
+@click.option("--checkpoint", type=click.Path(path_type=Path), help="Checkpoint of a run.  [default: a fresh model]")
+@click.option("--vocabulary", default=65, help="Tokens of a fresh model.")
+@click.option("--context", default=1024, help="Context of a fresh model.")
+@click.option("--width", default=128, help="Width of a fresh model.")
+@click.option("--heads", default=4, help="Attention heads of a fresh model.")
+@click.option("--blocks", default=4, help="Blocks of a fresh model.")
+@click.option("--prompts", default="16,64,128,256,512,896", help="Prompt lengths in tokens.")
+@click.option("--new-tokens", default=128, help="Tokens that follow each prompt.")
+@click.option("--rounds", default=5, help="Measurements of each; the median counts.")
+@click.option("--seed", default=1337, help="Seed of a fresh model, of prompts and draws.")
+@click.option("--threads", default=1, help="Threads.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), default=Path("traces") / "experiments" / "cache.json",
+              help="File to write.")
+def cache(checkpoint: Path | None, prompts: str, new_tokens: int, rounds: int, seed: int, threads: int, output: Path,
+          **shape) -> None:
+    """Generate with and without a key-value cache after prompts of several lengths; record time and memory."""
+    lengths = _whole_numbers("--prompts", prompts)
+    for name, value in (("new-tokens", new_tokens), ("rounds", rounds), ("threads", threads)):
+        if value < 1:
+            raise UserError(f"{name} must be at least 1, not {value}")
+    need("torch")
+    check_output(output.parent)
+    import torch
+
+    from tracer.experiment_cache import run_cache
+    from tracer.experiment_schema import save_experiment
+    from tracer.model import GPT, Config
+    from tracer.run_checkpoint import load_run
+    from tracer.training import check_seed
+
+    check_seed(seed)
+    torch.set_num_threads(threads)
+    torch.manual_seed(seed)
+    model = load_run(checkpoint).model() if checkpoint else GPT(Config(dropout=0.0, **shape), explicit=False)
+    body = run_cache(model, lengths, new_tokens, rounds, seed, lambda point: out.print(
+        f"prompt {point['prompt']}: {point['cached_seconds']:.3f} s with the cache, {point['uncached_seconds']:.3f} s "
+        f"without, {point['uncached_seconds'] / point['cached_seconds']:.1f} ×, {point['cache_bytes']:,} bytes"))
+    save_experiment(body, output)
+    out.print(f"wrote {output}")
+
+
+def _whole_numbers(option: str, text: str) -> tuple[int, ...]:
+    """Different whole numbers from 1 on, smallest first."""
+    parts = [part.strip() for part in text.split(",")]
+    counts = tuple(sorted({int(part) for part in parts if part.isdecimal()}))
+    if len(counts) != len(parts) or not counts[0]:
+        raise UserError(f"{option} takes different whole numbers from 1 on with commas between, not {text!r}")
     return counts

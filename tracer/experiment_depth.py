@@ -90,7 +90,7 @@ def _make(text: Path, data: Data, settings: FitSettings, prompt: str, sample_tok
         "vocabulary": data.tokenizer.vocabulary_size,
         "settings": {name: value for name, value in asdict(settings).items() if name not in left_out},
         "sample": {"prompt": prompt, "tokens": sample_tokens, "temperature": TEMPERATURE},
-        "torch": torch.__version__, "machine": platform.machine(), "threads": torch.get_num_threads(),
+        "torch": str(torch.__version__), "machine": platform.machine(), "threads": torch.get_num_threads(),
     }
 
 

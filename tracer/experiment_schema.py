@@ -8,6 +8,10 @@ depth, shallowest first: ``blocks``, ``parameters``, ``seconds_per_update`` (med
 the updates since the point before), ``evaluations`` (loss over every window of the validation split and over a
 quarter as many of the training split) and ``samples``, the continuation of one prompt at each evaluation.  Losses
 are in nats a token, rounded to 4 decimals.
+
+``cache.json``: ``make`` says which model wrote how many new tokens; ``points`` holds for each prompt length, shortest
+first: ``prompt``, ``cached_seconds`` and ``uncached_seconds`` (median of the whole continuation, which is the same
+both ways, to 4 digits) and ``cache_bytes``, what the cache took.
 """
 
 import math
@@ -19,6 +23,7 @@ from tracer.errors import UserError
 from tracer.schema import write_atomically
 
 DEPTH_SCHEMA = "two-routes/experiment/depth"
+CACHE_SCHEMA = "two-routes/experiment/cache"
 VERSION = 1
 FOLDER = "experiments"
 LARGEST = 300_000  # bytes
@@ -28,6 +33,9 @@ _MAKE = {"text": dict, "tokens": dict, "vocabulary": _WHOLE, "settings": dict, "
          "machine": str, "threads": _WHOLE}
 _RUN = {"blocks": _WHOLE, "parameters": _WHOLE, "seconds_per_update": _NUMBER, "training_seconds": _NUMBER,
         "curve": dict, "evaluations": dict, "samples": list}
+_CACHE_MAKE = {"config": dict, "parameters": _WHOLE, "new_tokens": _WHOLE, "rounds": _WHOLE, "seed": _WHOLE,
+               "bytes_per_token": _WHOLE, "torch": str, "machine": str, "threads": _WHOLE}
+_POINT = {"prompt": _WHOLE, "cached_seconds": _NUMBER, "uncached_seconds": _NUMBER, "cache_bytes": _WHOLE}
 
 
 def save_experiment(body: dict, path: Path) -> None:
@@ -62,7 +70,7 @@ def load_experiments(traces: Path) -> dict[str, dict]:
 
 def check_experiment(body) -> None:
     """Raises `UserError` that names the first thing that is not as the format says."""
-    kinds = {DEPTH_SCHEMA: _check_depth}
+    kinds = {DEPTH_SCHEMA: _check_depth, CACHE_SCHEMA: _check_cache}
     schema = body.get("schema") if isinstance(body, dict) else None
     if not isinstance(schema, str) or schema not in kinds:
         raise UserError(f"its \"schema\" is none of {', '.join(kinds)}")
@@ -83,9 +91,17 @@ def _check_depth(body: dict) -> None:
         _columns(run["evaluations"], ("update", "train", "validation"), f"evaluations of {where}")
         for sample in run["samples"]:
             _fields(sample, {"update": _WHOLE, "text": str}, f"a sample of {where}")
-    depths = [run["blocks"] for run in body["runs"]]
-    if depths != sorted(set(depths)):
-        raise UserError(f"its depths {depths} do not rise")
+    _rising([run["blocks"] for run in body["runs"]], "its depths")
+
+
+def _check_cache(body: dict) -> None:
+    _fields(body, {"schema": str, "version": _WHOLE, "make": dict, "points": list}, "the experiment")
+    _fields(body["make"], _CACHE_MAKE, "make")
+    if not body["points"]:
+        raise UserError("it has no points")
+    for number, point in enumerate(body["points"]):
+        _fields(point, _POINT, f"point {number}")
+    _rising([point["prompt"] for point in body["points"]], "its prompt lengths")
 
 
 def _fields(body, kinds: dict, where: str) -> None:
@@ -112,6 +128,9 @@ def _columns(body: dict, names: tuple[str, ...], where: str) -> None:
     for name in names:
         if any(type(value) not in _NUMBER or not math.isfinite(value) for value in body[name]):
             raise UserError(f"{name!r} of {where} holds something that is not a number")
-    updates = body["update"]
-    if any(type(value) is not int for value in updates) or updates != sorted(set(updates)):
-        raise UserError(f"the updates of {where} do not rise")
+    _rising(body["update"], f"the updates of {where}")
+
+
+def _rising(values: list, what: str) -> None:
+    if any(type(value) is not int for value in values) or values != sorted(set(values)):
+        raise UserError(f"{what} are no rising whole numbers")
