@@ -14,8 +14,9 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from tracer import pretrained
 from tracer.errors import UserError
-from tracer.model import GPT
-from tracer.pretrained import SIZES, from_pretrained, save_pretrained
+from tracer.model import GPT, Config
+from tracer.pretrained import from_pretrained, save_pretrained
+from tracer.shapes import GPT2_SHAPES
 
 IDS = torch.randint(31, (2, 8), generator=torch.Generator().manual_seed(0))
 SHAPE = {"vocab_size": 31, "n_positions": 8, "n_embd": 24, "n_head": 3, "n_layer": 2,
@@ -125,13 +126,13 @@ def test_what_we_save_transformers_loads(tmp_path, kind):
     assert {path.name for path in (tmp_path / "ours").iterdir()} == {"config.json", "model.safetensors"}
 
 
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("name", GPT2_SHAPES)
 def test_the_shapes_of_all_four_sizes(name):
     """Every parameter's name and shape against transformers' own, without memory for their values."""
-    width, heads, blocks = SIZES[name]
+    shape = GPT2_SHAPES[name]
     with torch.device("meta"):
-        reference = GPT2LMHeadModel(GPT2Config(n_embd=width, n_head=heads, n_layer=blocks))
-        model = GPT(pretrained.Config(context=1024, width=width, heads=heads, blocks=blocks))
+        reference = GPT2LMHeadModel(GPT2Config(n_embd=shape["width"], n_head=shape["heads"], n_layer=shape["blocks"]))
+        model = GPT(Config(**shape))
     expected = {name.removeprefix("transformer."): p.shape for name, p in reference.named_parameters()}
     parameters = dict(model.named_parameters())
     assert {their: pretrained.turn(parameters[our], turned).shape

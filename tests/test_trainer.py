@@ -527,6 +527,19 @@ def test_fit_and_resume_from_the_command_line(settings, monkeypatch, capsys):
     assert last(settings).update == 3
 
 
+def test_a_run_is_sampled_from(settings, monkeypatch, capsys):
+    """From its folder (the best checkpoint) or a file; an empty prompt starts from a line end."""
+    Fit(replace(settings, updates=1), ALONE).run()
+    texts = []
+    for source, prompt in ((settings.output, ""), (Path(settings.output) / "last.pt", "\n")):
+        status, out, err = command(monkeypatch, capsys, "sample", source, "--prompt", prompt, "--max-new-tokens", 5)
+        assert status == 0, err
+        texts.append(out)
+    assert texts[0] == texts[1] and texts[0].startswith("\n") and len(texts[0]) == 7
+    status, out, err = command(monkeypatch, capsys, "sample", settings.output, "--prompt", "你")
+    assert (status, out, err.count("\n")) == (2, "", 1) and "the vocabulary lacks '你' (U+4F60)" in err
+
+
 @pytest.mark.parametrize(("given", "says"), [
     (["--data", "nowhere"], "nowhere holds no prepared data: prepare some with `python -m tracer prepare`"),
     (["--context", "642"], "the validation split has 642 tokens, a context of 642 needs at least 643"),

@@ -1,18 +1,24 @@
 """The command line.  Each command imports what it needs, so that `verify` runs without torch."""
 
+import importlib
+import os
 import sys
 from collections.abc import Callable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
 import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from tracer.cli_fit import experiment, fit, prepare
-from tracer.console import check_output, err, need, out, progress
 from tracer.errors import UserError
 
 CHECKPOINT = "checkpoint.pt"
+# What is recorded may hold brackets and colons: no markup.  In a file or a pipe no line is ever folded.
+out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 1000)
+err = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 def main() -> None:
@@ -47,11 +53,29 @@ def _fail(message: str, status: int = 2) -> NoReturn:
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 def commands() -> None:
-    """Record one update and one generation of a tiny GPT, every number of it; train models of any size."""
+    """Record one update and one generation of a tiny GPT, every number of it; train and run models of any size."""
 
 
-for _command in (prepare, fit, experiment):
-    commands.add_command(_command)
+def _needs(*packages: str) -> None:
+    """Raises `UserError` that says what to install when one of them is missing."""
+    from tracer.kernels import pin_kernels
+
+    pin_kernels()
+    try:
+        for package in packages:
+            importlib.import_module(package)
+    except ImportError as error:
+        raise UserError(f"{error.name} is not installed, recording needs it: run `make traces`, "
+                        "or `pip install '.[record]'`") from None
+
+
+def _check_output(folder: Path) -> None:
+    """Raises `UserError` before any work is done for an output that cannot be written."""
+    place = folder.absolute()
+    while not place.exists():
+        place = place.parent
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        raise UserError(f"cannot write into {folder}: choose another --output")
 
 
 def _options(*options: Callable) -> Callable:
@@ -91,8 +115,8 @@ GENERATION = _options(
 @OUTPUT
 def train(output: Path, **options) -> None:
     """Train from scratch; write training.json and checkpoint.pt."""
-    need("torch", "tiktoken")
-    check_output(output)
+    _needs("torch", "tiktoken")
+    _check_output(output)
     _train(output, _training_job(options))
 
 
@@ -102,8 +126,8 @@ def train(output: Path, **options) -> None:
 @OUTPUT
 def generate(output: Path, checkpoint: Path | None, **options) -> None:
     """Continue a prompt with a checkpoint; write generation.json."""
-    need("torch", "tiktoken")
-    check_output(output)
+    _needs("torch", "tiktoken")
+    _check_output(output)
     from tracer.checkpoint import load_checkpoint
 
     _generate(output, load_checkpoint(checkpoint or output / CHECKPOINT), _generation_job(options))
@@ -115,8 +139,8 @@ def generate(output: Path, checkpoint: Path | None, **options) -> None:
 @OUTPUT
 def record(output: Path, **options) -> None:
     """Train, then generate: both recordings of the site."""
-    need("torch", "tiktoken")
-    check_output(output)
+    _needs("torch", "tiktoken")
+    _check_output(output)
     from tracer.record_generation import check_job
     from tracer.tokenizer import gpt2
 
@@ -150,7 +174,7 @@ def _train(output: Path, job):
     from tracer.schema import save
     from tracer.tokenizer import gpt2
 
-    with progress("training", job.settings.updates) as advance:
+    with _progress("training", job.settings.updates) as advance:
         trace, checkpoint = record_training(job, gpt2(), lambda number, loss: advance(number, f"loss {loss:.6f}"))
     save_checkpoint(checkpoint, output / CHECKPOINT)
     save(trace, output / "training.json")
@@ -187,12 +211,28 @@ def _remove_unused(folder: Path) -> None:
         path.unlink()
 
 
+@contextmanager
+def _progress(what: str, total: int, done: int = 0, quiet: bool = False):
+    """A bar on a terminal; a line for every tenth elsewhere.  `done`: how many were done before."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+               TextColumn("{task.fields[note]}"))
+    with Progress(*columns, console=err, disable=quiet or not err.is_terminal) as bar:
+        task = bar.add_task(what, total=total, completed=done, note="")
+
+        def advance(number: int, note: str) -> None:
+            bar.update(task, completed=number, note=note)
+            if not quiet and not err.is_terminal and (number == 1 or number % max(total // 10, 1) == 0):
+                err.print(f"{what} {number}/{total} {note}")
+
+        yield advance
+
+
 @commands.command()
 @click.option("--checkpoint", type=click.Path(path_type=Path), default=Path("traces") / CHECKPOINT)
 @click.argument("texts", nargs=-1, required=True)
 def evaluate(checkpoint: Path, texts: tuple[str, ...]) -> None:
     """Mean cross-entropy (nats a token, end token included) of each text, without training on it."""
-    need("torch", "tiktoken")
+    _needs("torch", "tiktoken")
     from tracer.checkpoint import load_checkpoint
     from tracer.record_training import evaluation_loss
     from tracer.tokenizer import gpt2
@@ -206,7 +246,7 @@ def evaluate(checkpoint: Path, texts: tuple[str, ...]) -> None:
 @click.argument("text")
 def tokens(text: str) -> None:
     """Show how TEXT becomes ids: its bytes, every merge, the ids."""
-    need("tiktoken")
+    _needs("tiktoken")
     from tracer.tokenizer import gpt2
 
     tokenizer = gpt2()
@@ -261,3 +301,6 @@ def _table(name: str, checks: list, brief: bool) -> Table:
                       f"{sum(c.count for c in members):,}", f"{max(c.absolute for c in members):.3g}",
                       f"{max(c.relative for c in members):.3g}", f"{wrong} wrong" if wrong else "ok")
     return table
+
+
+from tracer import cli_fit, cli_library  # noqa: E402, F401  they add their commands to `commands`

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tracer.console import check_output, err, need, out, progress
+from tracer.cli import _check_output, _needs, _progress, commands, err, out
 from tracer.errors import UserError
 from tracer.fit_settings import SETTINGS, FitSettings, make_settings, read_settings, read_toml
 
@@ -14,14 +14,14 @@ TOKENIZER = click.option("--tokenizer", type=click.Choice(["characters", "gpt2"]
                          help="What becomes an id.")
 
 
-@click.command()
+@commands.command()
 @click.argument("text", type=click.Path(path_type=Path), required=False)
 @click.option("--output", "-o", type=click.Path(path_type=Path), default=Path("data"), help="Folder to write into.")
 @TOKENIZER
 def prepare(text: Path | None, output: Path, tokenizer: str) -> None:
     """Turn TEXT, a UTF-8 file, into token files for `fit`; without TEXT, a small one that comes along."""
-    need("torch")
-    check_output(output)
+    _needs("torch")
+    _check_output(output)
     from tracer.data import DEFAULT_TEXT
     from tracer.data import prepare as prepare_data
 
@@ -39,7 +39,7 @@ def _setting_options(function):
     return function
 
 
-@click.command()
+@commands.command()
 @click.option("--config", type=click.Path(path_type=Path), help="TOML file of settings; options override it.")
 @click.option("--resume", is_flag=True, help="Go on with the run in the output folder, exactly.")
 @_setting_options
@@ -47,8 +47,8 @@ def fit(config: Path | None, resume: bool, **options) -> None:
     """Train a model on prepared data; under torchrun, with many processes."""
     given = {name: value for name, value in options.items() if value is not None}
     settings = _resumed_settings(config, given) if resume else read_settings(config, given)
-    need("torch")
-    check_output(Path(settings.output))
+    _needs("torch")
+    _check_output(Path(settings.output))
     if settings.threads:
         os.environ["OMP_NUM_THREADS"] = str(settings.threads)
     import torch
@@ -81,7 +81,7 @@ def _fit(settings: FitSettings, processes, resume: bool) -> None:
                   f"{processes.world} process{'es' if processes.world > 1 else ''} on {processes.device.type}")
         if run.done:
             out.print(f"going on after update {run.done}")
-    with progress("training", settings.updates, run.done, quiet=not processes.writes) as advance:
+    with _progress("training", settings.updates, run.done, quiet=not processes.writes) as advance:
         peak = run.peak() if processes.writes else 0.0
 
         def after_update(update) -> None:
@@ -98,7 +98,7 @@ def _fit(settings: FitSettings, processes, resume: bool) -> None:
         out.print(f"wrote {run.folder}: best validation loss {run.best:.4f}")
 
 
-@click.group()
+@commands.group()
 def experiment() -> None:
     """Record an experiment for the site."""
 
@@ -120,9 +120,9 @@ def depth(text: Path | None, config: Path | None, depths: str, prompt: str, samp
     """Train models of several depths on a text; record losses, samples and time."""
     counts = _whole_numbers("--depths", depths)
     settings = read_settings(config, {name: value for name, value in options.items() if value is not None})
-    need("torch")
+    _needs("torch")
     for folder in (runs, output.parent):
-        check_output(folder)
+        _check_output(folder)
     import torch
 
     from tracer.data import DEFAULT_TEXT
@@ -130,7 +130,7 @@ def depth(text: Path | None, config: Path | None, depths: str, prompt: str, samp
     from tracer.experiment_schema import save_experiment
 
     torch.set_num_threads(settings.threads or torch.get_num_threads())
-    with progress("training", settings.updates * len(counts)) as advance:
+    with _progress("training", settings.updates * len(counts)) as advance:
         current = [0]
 
         def begin(blocks: int) -> None:
@@ -174,8 +174,8 @@ def cache(checkpoint: Path | None, prompts: str, new_tokens: int, rounds: int, s
     for name, value in (("new-tokens", new_tokens), ("rounds", rounds), ("threads", threads)):
         if value < 1:
             raise UserError(f"{name} must be at least 1, not {value}")
-    need("torch")
-    check_output(output.parent)
+    _needs("torch")
+    _check_output(output.parent)
     import torch
 
     from tracer.experiment_cache import run_cache

@@ -4,6 +4,7 @@ Their linear layers (Conv1D) keep weights as (input, output), torch's as (output
 turned.  Names and layout: Radford et al. 2019's own checkpoints, as Hugging Face converted them.
 """
 
+import importlib
 import json
 import os
 import pickle
@@ -18,9 +19,8 @@ from torch import Tensor
 from tracer.errors import UserError
 from tracer.model import GPT, Config
 from tracer.schema import write_atomically
+from tracer.shapes import GPT2_SHAPES
 
-SIZES = {  # name → width, heads, blocks; all have 50,257 tokens and a context of 1024
-    "gpt2": (768, 12, 12), "gpt2-medium": (1024, 16, 24), "gpt2-large": (1280, 20, 36), "gpt2-xl": (1600, 25, 48)}
 GELU_NAMES = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"}
 DROPOUTS = ("embd_pdrop", "attn_pdrop", "resid_pdrop")
 # What a GPT-2 config may say beyond shape, and the only value of it that this model computes.
@@ -57,8 +57,7 @@ def from_pretrained(name: str | Path, dropout: float | None = None) -> GPT:
 
 def save_pretrained(model: GPT, folder: Path) -> None:
     """Write `model` so that `transformers` loads it: ``config.json`` and ``model.safetensors``."""
-    from safetensors.torch import save_file
-
+    safetensors = _installed("safetensors.torch", "writing a checkpoint")
     folder.mkdir(parents=True, exist_ok=True)
     parameters = dict(model.named_parameters())
     weights = {theirs if theirs == HEAD else PREFIX + theirs: turn(parameters[ours].detach(), turned).contiguous()
@@ -66,7 +65,7 @@ def save_pretrained(model: GPT, folder: Path) -> None:
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".model.", suffix=".tmp")
     os.close(handle)
     try:
-        save_file(weights, temporary, metadata={"format": "pt"})
+        safetensors.save_file(weights, temporary, metadata={"format": "pt"})
         os.chmod(temporary, 0o644)
         os.replace(temporary, folder / WEIGHTS[0])
     except BaseException:
@@ -99,17 +98,21 @@ def find_folder(name: str | Path) -> Path:
     """
     if Path(name).is_dir():
         return Path(name)
-    repository = f"openai-community/{name}" if str(name) in SIZES else str(name)
+    repository = f"openai-community/{name}" if str(name) in GPT2_SHAPES else str(name)
+    hub = _installed("huggingface_hub", f"finding {name}, which is no folder, by name")
     try:
-        from huggingface_hub import snapshot_download
-    except ImportError:
-        raise UserError(f"{name} is no folder, and huggingface-hub, which finds it by name, is not installed: "
-                        "run `pip install '.[pretrained]'`") from None
-    try:
-        return Path(snapshot_download(repository, local_files_only=True))
+        return Path(hub.snapshot_download(repository, local_files_only=True))
     except (OSError, ValueError):  # not in the cache; no name that a repository can have
         raise UserError(f"{name} is neither a folder nor in the local Hugging Face cache: download it with "
                         f"`hf download {repository}`, or name the folder of a checkpoint") from None
+
+
+def _installed(package: str, purpose: str):
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        raise UserError(f"{purpose} needs {package.partition('.')[0]}, which is not installed: run "
+                        "`pip install '.[pretrained]'`") from None
 
 
 def read_config(folder: Path, dropout: float | None = None) -> Config:
@@ -208,14 +211,14 @@ def _weight_files(folder: Path) -> list[Path]:
 def _read_tensors(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
         raise UserError(f"{path} is missing: download the checkpoint again")
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
+    wrong: tuple = (RuntimeError, EOFError, ValueError, pickle.UnpicklingError, struct.error)
     try:
         if path.suffix == ".safetensors":
-            return load_file(path)
+            safetensors = _installed("safetensors.torch", f"reading {path}")
+            wrong = (*wrong, importlib.import_module("safetensors").SafetensorError)
+            return safetensors.load_file(path)
         return torch.load(path, map_location="cpu", weights_only=True)
-    except (SafetensorError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError, struct.error) as error:
+    except wrong as error:
         raise UserError(f"{path} is damaged ({type(error).__name__}): download the checkpoint again") from None
 
 

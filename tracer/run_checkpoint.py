@@ -78,6 +78,17 @@ def load_run(path: Path) -> RunCheckpoint:
                         "`python -m tracer fit`") from None
 
 
+def find_run(source: Path) -> Path | None:
+    """The checkpoint of a run that `source` is, or holds (the best, else the last); None when it is something else."""
+    if source.is_dir():
+        return next((source / name for name in (BEST, LAST) if (source / name).is_file()), None)
+    try:
+        body = torch.load(source, weights_only=True, mmap=True, map_location="cpu")
+        return source if body["format"] == FORMAT else None
+    except Exception:  # whoever reads it as what it is says what is wrong
+        return None
+
+
 def check_shape(saved: Config, wanted: Config, where: Path) -> None:
     """Raises `UserError` that names the first setting in which a run and its checkpoint differ in shape."""
     for name in ("vocabulary", "context", "width", "heads", "blocks"):
