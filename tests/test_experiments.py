@@ -3,6 +3,7 @@
 import copy
 import json
 import statistics
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -89,11 +90,12 @@ def test_samples_are_what_the_model_says_at_that_time(depth, runs):
 
 def test_a_stopped_experiment_goes_on_and_a_changed_one_is_refused(depth, text, runs, tmp_path):
     seen = []
-    again = run_depth(text, runs, SETTINGS, (1, 2), "one", 12, after_update=seen.append)
+    again = run_depth(text, runs.rename(runs.with_name("moved")), SETTINGS, (1, 2), "one", 12, after_update=seen.append)
+    runs.with_name("moved").rename(runs)
     assert not seen  # nothing was left to do
     without_time = [[{**run, "seconds_per_update": 0} for run in body["runs"]] for body in (depth, again)]
     assert without_time[0] == without_time[1]
-    with pytest.raises(UserError, match="holds a run with another lr"):
+    with pytest.raises(UserError, match=r"holds a run with lr 0\.003, not 0\.5"):
         run_depth(text, runs, replace(SETTINGS, lr=0.5), (1, 2), "one", 12)
 
 
@@ -176,6 +178,11 @@ def test_experiments_stand_beside_recordings_and_are_not_taken_for_them(depth, t
     with pytest.raises(UserError, match="holds no recording"):
         schema.load_all(tmp_path)
     assert schema.unused_files(tmp_path, []) == []
+
+
+def test_reading_needs_no_torch():
+    code = "import sys; sys.modules['torch'] = None; from tracer.experiment_schema import load_experiments as load; "
+    subprocess.run([sys.executable, "-c", code + "load(__import__('pathlib').Path('traces'))"], cwd=ROOT, check=True)
 
 
 def test_committed_experiments_follow_the_format():

@@ -58,9 +58,11 @@ def run_depth(text: Path, runs: Path, settings: FitSettings, depths: tuple[int, 
 
 def _one_run(settings: FitSettings, after_update, after_evaluation, notes) -> Fit:
     written = Path(settings.output) / SETTINGS
-    if written.exists() and (before := read_settings(written, {})) != settings:
-        name = next(name for name, value in asdict(before).items() if value != getattr(settings, name))
-        raise UserError(f"{settings.output} holds a run with another {name}: choose another --runs, or remove it")
+    before = asdict(read_settings(written, {})) if written.exists() else {}
+    for name, value in before.items():
+        if value != getattr(settings, name) and name not in ("data", "output"):  # the folder may have been moved
+            raise UserError(f"{settings.output} holds a run with {name} {value}, not {getattr(settings, name)}: choose "
+                            "another --runs, or remove it")
     run = Fit(settings, Processes(0, 1, torch.device("cpu")), resume=written.exists())
     run.run(after_update, after_evaluation, notes)
     return run
