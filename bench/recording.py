@@ -50,6 +50,7 @@ class Comparison:
     runs: int
     limit: float | None = None
     prepare: Callable[[], object] = lambda: None
+    threads: int = 1
 
 
 def batch() -> tuple[torch.Tensor, torch.Tensor]:
@@ -128,6 +129,7 @@ def seconds(run: Callable[[], object], prepare: Callable[[], object]) -> float:
 
 def measure(comparison: Comparison) -> list[tuple[float, float]]:
     """(measured, reference) of every pair, after pairs of warm-up: a tenth as many, at least two."""
+    torch.set_num_threads(comparison.threads)
     pairs = [(seconds(comparison.measured, comparison.prepare), seconds(comparison.reference, comparison.prepare))
              for _ in range(max(comparison.runs // 10, 2) + comparison.runs)]
     return pairs[-comparison.runs:]
@@ -140,8 +142,10 @@ def add_row(table: Table, comparison: Comparison, pairs: list[tuple[float, float
     ratio = median(measured) / median(reference)
     kept = comparison.limit is None or max(ratio, median(ratios)) <= comparison.limit
     verdict = "information" if comparison.limit is None else "ok" if kept else "[bold red]MISSED"
-    table.add_row(comparison.name, times(measured), times(reference), f"{ratio:.3f}", f"{median(ratios):.3f}",
-                  f"{min(ratios):.2f}–{max(ratios):.2f}", str(comparison.limit or "–"), verdict)
+    name = comparison.name if comparison.threads == 1 else f"{comparison.name}, {comparison.threads} threads"
+    limit = "–" if comparison.limit is None else f"{comparison.limit:.3g}"
+    table.add_row(name, times(measured), times(reference), f"{ratio:.3f}", f"{median(ratios):.3f}",
+                  f"{min(ratios):.2f}–{max(ratios):.2f}", limit, verdict)
     return kept
 
 

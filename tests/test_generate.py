@@ -59,8 +59,7 @@ def choice_by_hand(logits: list[float], uniform: float, how: Sampling) -> int:
     return order[-1]
 
 
-@pytest.mark.parametrize("how", [GREEDY, WARM, Sampling(seed=3)], ids=["greedy", "top-k and top-p", "all"])
-@pytest.mark.parametrize("explicit", [False, True])
+@pytest.mark.parametrize(("how", "explicit"), [(GREEDY, False), (WARM, False), (Sampling(seed=3), False), (WARM, True)])
 @torch.no_grad()
 def test_the_same_ids_with_a_cache_without_and_by_hand_for_every_prompt_length(model, how, explicit):
     """From every prompt to the context's end and four ids beyond it, and from prompts beyond it."""

@@ -400,6 +400,7 @@ class Mean(nn.Module):
 class GPT(nn.Module):
     """Token ids to logits, and with targets the loss.  Radford et al. 2019, with dropout and exact GELU."""
 
+    parameter_axes = {"head_table": ("row", "feature")}
     # The main step that each part of the model belongs to; a part not named here is one of its own.
     chapters = {"positions": "embedding", "token_embedding": "embedding", "position_embedding": "embedding",
                 "embedding_sum": "embedding", "embedding_dropout": "embedding", "final_norm": "head",

@@ -10,7 +10,7 @@ from tracer.checkpoint import Checkpoint
 from tracer.errors import UserError
 from tracer.model import GPT, Config
 from tracer.record_text import add_text, add_vocabulary, token_labels
-from tracer.record_training import TABLE, check_text, environment
+from tracer.record_training import TABLE, check_shape, check_text, environment
 from tracer.recorder import Recorder, snapshot
 from tracer.sampling import Sampler, uniform_numbers
 from tracer.schema import Trace
@@ -41,6 +41,7 @@ class GenerationJob:
 
 def check_job(job: GenerationJob, tokenizer: Tokenizer, config: Config) -> Sampler:
     """The sampler of `job`.  Raises `UserError` for what a model of that shape cannot do."""
+    check_shape(config)
     check_text(job.prompt, "prompt", tokenizer, config)
     return Sampler(job.temperature, job.top_k, config.vocabulary)
 

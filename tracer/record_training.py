@@ -11,6 +11,7 @@ from tracer.checkpoint import Checkpoint
 from tracer.errors import UserError
 from tracer.first_update import TABLE, add_first_update, forward, record_first_update
 from tracer.model import GPT, Config
+from tracer.ops import KINDS
 from tracer.record_text import add_pairs, add_text, add_vocabulary
 from tracer.recorder import Recorder, snapshot
 from tracer.schema import Trace
@@ -34,6 +35,7 @@ def record_training(job: TrainingJob, tokenizer: Tokenizer,
                     progress: Callable[[int, float], None] = lambda number, loss: None) -> tuple[Trace, Checkpoint]:
     """Train as `job` says and record it.  Raises `UserError` for a text that is empty or too long."""
     torch.set_num_threads(1)  # sums split over threads round differently
+    check_shape(job.config)
     check_text(job.text, "text", tokenizer, job.config)
     check_text(job.validation_text, "validation text", tokenizer, job.config)
     builder = TraceBuilder("training", _how(job, tokenizer))
@@ -76,6 +78,12 @@ def _add_training_text(builder: TraceBuilder, job: TrainingJob, tokenizer: Token
     x, y = add_pairs(builder, tokenizer, ids, "text", ("x", "y"), "tokens")
     builder.trace.make["tracked_id"] = next((i for i in x if i in y), x[0])
     return torch.tensor([x]), torch.tensor([y])
+
+
+def check_shape(config: Config) -> None:
+    """Raises `UserError` for a model with a step of which no equation is written."""
+    if config.activation not in KINDS:
+        raise UserError(f"activation {config.activation} cannot be recorded: only the exact gelu can")
 
 
 def check_text(text: str, what: str, tokenizer: Tokenizer, config: Config) -> None:
