@@ -15,7 +15,8 @@ from tracer import cli, model, schema
 from tracer.verify import verify
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMANDS = ("train", "generate", "record", "evaluate", "tokens", "verify", "attention", "heads", "parameters", "sample")
+COMMANDS = ("train", "generate", "record", "evaluate", "tokens", "verify", "attention", "heads", "parameters", "sample",
+            "prepare", "fit", "experiment")
 ENVIRONMENT = {**os.environ, "COLUMNS": "80", "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
 FAST = ("--updates", "3")
 

@@ -53,7 +53,7 @@ def _fail(message: str, status: int = 2) -> NoReturn:
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 def commands() -> None:
-    """Record one update and one generation of a tiny GPT, every number of it."""
+    """Record one update and one generation of a tiny GPT, every number of it; train and run models of any size."""
 
 
 def _needs(*packages: str) -> None:
@@ -221,16 +221,16 @@ def _remove_unused(folder: Path) -> None:
 
 
 @contextmanager
-def _progress(what: str, total: int):
-    """A bar on a terminal; a line for every tenth elsewhere."""
+def _progress(what: str, total: int, done: int = 0, quiet: bool = False):
+    """A bar on a terminal; a line for every tenth elsewhere.  `done`: how many were done before."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
                TextColumn("{task.fields[note]}"))
-    with Progress(*columns, console=err, disable=not err.is_terminal) as bar:
-        task = bar.add_task(what, total=total, note="")
+    with Progress(*columns, console=err, disable=quiet or not err.is_terminal) as bar:
+        task = bar.add_task(what, total=total, completed=done, note="")
 
         def advance(number: int, note: str) -> None:
             bar.update(task, completed=number, note=note)
-            if not err.is_terminal and (number == 1 or number % max(total // 10, 1) == 0):
+            if not quiet and not err.is_terminal and (number == 1 or number % max(total // 10, 1) == 0):
                 err.print(f"{what} {number}/{total} {note}")
 
         yield advance
@@ -312,4 +312,4 @@ def _table(name: str, checks: list, brief: bool) -> Table:
     return table
 
 
-from tracer import cli_library  # noqa: E402, F401  it adds its commands to `commands`
+from tracer import cli_fit, cli_library  # noqa: E402, F401  they add their commands to `commands`

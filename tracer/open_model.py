@@ -1,4 +1,4 @@
-"""A model and its tokenizer from wherever they are: our checkpoint, or a GPT-2 of the Hugging Face kind."""
+"""A model and its tokenizer from wherever they are: our checkpoints, or a GPT-2 of the Hugging Face kind."""
 
 from pathlib import Path
 
@@ -10,22 +10,27 @@ from tracer.errors import UserError
 from tracer.generate import TextCodec
 from tracer.model import GPT
 from tracer.pretrained import from_pretrained
+from tracer.run_checkpoint import find_run, load_run
 from tracer.tokenizer import VOCABULARY_SIZE, gpt2
 
 
 def load_model(source: str) -> GPT:
     """The model of `source`, in eval mode and not explicit.
 
-    `source`: a checkpoint file of ours, the folder of a GPT-2 checkpoint, or its name in the local Hugging
-    Face cache.  Raises `UserError` when it cannot be read.
+    `source`: a checkpoint file of ours, the folder of a run (its best checkpoint), the folder of a GPT-2
+    checkpoint, or its name in the local Hugging Face cache.  Raises `UserError` when it cannot be read.
     """
+    if (run := find_run(Path(source))) is not None:
+        return load_run(run).model()
     model = load_checkpoint(Path(source)).model if Path(source).is_file() else from_pretrained(source)
     model.explicit = False
     return model.eval()
 
 
 def tokenizer_of(source: str, model: GPT) -> TextCodec:
-    """The tokenizer that `source` was trained with.  Raises `UserError` when that is not GPT-2's."""
+    """The tokenizer that `source` was trained with.  Raises `UserError` when it is not known."""
+    if (run := find_run(Path(source))) is not None:
+        return load_run(run).tokenizer
     if model.config.vocabulary != VOCABULARY_SIZE:
         raise UserError(f"{source} has a vocabulary of {model.config.vocabulary}, GPT-2's tokenizer has "
                         f"{VOCABULARY_SIZE}: only a model of that vocabulary can read a text")

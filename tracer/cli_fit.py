@@ -1,0 +1,204 @@
+"""The commands that prepare data, train a model on it and record experiments."""
+
+import os
+from dataclasses import fields
+from pathlib import Path
+
+import click
+
+from tracer.cli import _check_output, _needs, _progress, commands, err, out
+from tracer.errors import UserError
+from tracer.fit_settings import SETTINGS, FitSettings, make_settings, read_settings, read_toml
+
+TOKENIZER = click.option("--tokenizer", type=click.Choice(["characters", "gpt2"]), default="characters",
+                         help="What becomes an id.")
+
+
+@commands.command()
+@click.argument("text", type=click.Path(path_type=Path), required=False)
+@click.option("--output", "-o", type=click.Path(path_type=Path), default=Path("data"), help="Folder to write into.")
+@TOKENIZER
+def prepare(text: Path | None, output: Path, tokenizer: str) -> None:
+    """Turn TEXT, a UTF-8 file, into token files for `fit`; without TEXT, a small one that comes along."""
+    _needs("torch")
+    _check_output(output)
+    from tracer.data import DEFAULT_TEXT
+    from tracer.data import prepare as prepare_data
+
+    meta = prepare_data(text or DEFAULT_TEXT, output, tokenizer)
+    out.print(f"wrote {output}: {meta['tokens']['train']:,} tokens to train on, {meta['tokens']['validation']:,} to "
+              f"validate on, {meta['tokenizer']['vocabulary_size']:,} in the vocabulary, {meta['dtype']}")
+
+
+def _setting_options(function):
+    for item in reversed(fields(FitSettings)):
+        name, text = item.name.replace("_", "-"), item.metadata["help"]
+        flags = f"--{name}/--no-{name}" if item.type is bool else f"--{name}"
+        shown = "" if "[default" in text else f"  [default: {item.default}]"
+        function = click.option(flags, item.name, type=item.type, default=None, help=text + shown)(function)
+    return function
+
+
+@commands.command()
+@click.option("--config", type=click.Path(path_type=Path), help="TOML file of settings; options override it.")
+@click.option("--resume", is_flag=True, help="Go on with the run in the output folder, exactly.")
+@_setting_options
+def fit(config: Path | None, resume: bool, **options) -> None:
+    """Train a model on prepared data; under torchrun, with many processes."""
+    given = {name: value for name, value in options.items() if value is not None}
+    settings = _resumed_settings(config, given) if resume else read_settings(config, given)
+    _needs("torch")
+    _check_output(Path(settings.output))
+    if settings.threads:
+        os.environ["OMP_NUM_THREADS"] = str(settings.threads)
+    import torch
+
+    from tracer.processes import join_processes
+
+    if settings.threads:
+        torch.set_num_threads(settings.threads)
+    with join_processes(settings.device) as processes:
+        _fit(settings, processes, resume)
+
+
+def _resumed_settings(config: Path | None, given: dict) -> FitSettings:
+    """Those that the run was started with, then the file's, then the command line's."""
+    named = (read_toml(config) if config else {}) | given
+    path = Path(named.get("output", FitSettings.output)) / SETTINGS
+    if not path.exists():
+        raise UserError(f"{path.parent} holds no run to resume: leave --resume out")
+    return make_settings(read_toml(path) | named)
+
+
+def _fit(settings: FitSettings, processes, resume: bool) -> None:
+    from tracer.counting import mfu
+    from tracer.fit import Fit
+
+    run = Fit(settings, processes, resume)
+    if processes.writes:
+        out.print(settings.to_toml(), end="")
+        out.print(f"{run.model.parameter_count():,} parameters, {run.tokens_per_update:,} tokens an update, "
+                  f"{processes.world} process{'es' if processes.world > 1 else ''} on {processes.device.type}")
+        if run.done:
+            out.print(f"going on after update {run.done}")
+    with _progress("training", settings.updates, run.done, quiet=not processes.writes) as advance:
+        peak = run.peak() if processes.writes else 0.0
+
+        def after_update(update) -> None:
+            speed = run.tokens_per_update / update.seconds
+            advance(update.number, f"loss {update.loss:.4f}, {speed:,.0f} tokens/s, "
+                                   f"MFU {mfu(run.model.config, speed, peak):.1%}")
+
+        def after_evaluation(evaluation) -> None:
+            err.print(f"after {evaluation.number} updates: train {evaluation.train:.4f}, validation "
+                      f"{evaluation.validation:.4f}{', the best so far' if evaluation.best else ''}")
+
+        run.run(after_update, after_evaluation)
+    if processes.writes:
+        out.print(f"wrote {run.folder}: best validation loss {run.best:.4f}")
+
+
+@commands.group()
+def experiment() -> None:
+    """Record an experiment for the site."""
+
+
+@experiment.command()
+@click.option("--text", type=click.Path(path_type=Path), help="UTF-8 text to learn.  [default: a small one]")
+@click.option("--config", type=click.Path(path_type=Path), help="TOML file of settings; options override it.")
+@click.option("--depths", default="2,4,8", help="Numbers of blocks.")
+@click.option("--updates", type=int, help="Updates of each run.  [default: 2000]")
+@click.option("--lr", type=float, help="Largest learning rate.  [default: 0.003]")
+@click.option("--prompt", default="", help="What samples continue; nothing starts from a line end.")
+@click.option("--sample-tokens", default=300, help="Length of a sample.")
+@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs") / "depth",
+              help="Folder of the runs; stopped ones are gone on with.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), default=Path("traces") / "experiments" / "depth.json",
+              help="File to write.")
+def depth(text: Path | None, config: Path | None, depths: str, prompt: str, sample_tokens: int, runs: Path,
+          output: Path, **options) -> None:
+    """Train models of several depths on a text; record losses, samples and time."""
+    counts = _whole_numbers("--depths", depths)
+    settings = read_settings(config, {name: value for name, value in options.items() if value is not None})
+    _needs("torch")
+    for folder in (runs, output.parent):
+        _check_output(folder)
+    import torch
+
+    from tracer.data import DEFAULT_TEXT
+    from tracer.experiment_depth import run_depth
+    from tracer.experiment_schema import save_experiment
+
+    torch.set_num_threads(settings.threads or torch.get_num_threads())
+    with _progress("training", settings.updates * len(counts)) as advance:
+        current = [0]
+
+        def begin(blocks: int) -> None:
+            current[0] = blocks
+
+        def after_update(update) -> None:
+            advance(counts.index(current[0]) * settings.updates + update.number, f"{current[0]} blocks, loss "
+                    f"{update.loss:.4f}")
+
+        def after_evaluation(evaluation) -> None:
+            err.print(f"{current[0]} blocks after {evaluation.number} updates: train {evaluation.train:.4f}, "
+                      f"validation {evaluation.validation:.4f}")
+
+        body = run_depth(text or DEFAULT_TEXT, runs, settings, counts, prompt, sample_tokens, begin, after_update,
+                         after_evaluation)
+    save_experiment(body, output)
+    for run in body["runs"]:
+        out.print(f"{run['blocks']} blocks: {run['parameters']:,} parameters, validation loss "
+                  f"{run['evaluations']['validation'][-1]:.4f}, {run['seconds_per_update'] * 1000:.1f} ms an update")
+    out.print(f"wrote {output}")
+
+
+@experiment.command()
+@click.option("--checkpoint", type=click.Path(path_type=Path), help="Checkpoint of a run.  [default: a fresh model]")
+@click.option("--vocabulary", default=65, help="Tokens of a fresh model.")
+@click.option("--context", default=1024, help="Context of a fresh model.")
+@click.option("--width", default=128, help="Width of a fresh model.")
+@click.option("--heads", default=4, help="Attention heads of a fresh model.")
+@click.option("--blocks", default=4, help="Blocks of a fresh model.")
+@click.option("--prompts", default="16,64,128,256,512,896", help="Prompt lengths in tokens.")
+@click.option("--new-tokens", default=128, help="Tokens that follow each prompt.")
+@click.option("--rounds", default=5, help="Measurements of each; the median counts.")
+@click.option("--seed", default=1337, help="Seed of a fresh model, of prompts and draws.")
+@click.option("--threads", default=1, help="Threads.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), default=Path("traces") / "experiments" / "cache.json",
+              help="File to write.")
+def cache(checkpoint: Path | None, prompts: str, new_tokens: int, rounds: int, seed: int, threads: int, output: Path,
+          **shape) -> None:
+    """Generate with and without a key-value cache after prompts of several lengths; record time and memory."""
+    lengths = _whole_numbers("--prompts", prompts)
+    for name, value in (("new-tokens", new_tokens), ("rounds", rounds), ("threads", threads)):
+        if value < 1:
+            raise UserError(f"{name} must be at least 1, not {value}")
+    _needs("torch")
+    _check_output(output.parent)
+    import torch
+
+    from tracer.experiment_cache import run_cache
+    from tracer.experiment_schema import save_experiment
+    from tracer.model import GPT, Config
+    from tracer.run_checkpoint import load_run
+    from tracer.training import check_seed
+
+    check_seed(seed)
+    torch.set_num_threads(threads)
+    torch.manual_seed(seed)
+    model = load_run(checkpoint).model() if checkpoint else GPT(Config(dropout=0.0, **shape), explicit=False)
+    body = run_cache(model, lengths, new_tokens, rounds, seed, lambda point: out.print(
+        f"prompt {point['prompt']}: {point['cached_seconds']:.3f} s with the cache, {point['uncached_seconds']:.3f} s "
+        f"without, {point['uncached_seconds'] / point['cached_seconds']:.1f} ×, {point['cache_bytes']:,} bytes"))
+    save_experiment(body, output)
+    out.print(f"wrote {output}")
+
+
+def _whole_numbers(option: str, text: str) -> tuple[int, ...]:
+    """Different whole numbers from 1 on, smallest first."""
+    parts = [part.strip() for part in text.split(",")]
+    counts = tuple(sorted({int(part) for part in parts if part.isdecimal()}))
+    if len(counts) != len(parts) or not counts[0]:
+        raise UserError(f"{option} takes different whole numbers from 1 on with commas between, not {text!r}")
+    return counts

@@ -1,0 +1,117 @@
+"""The depth experiment: the same text, recipe and data order with 2, 4 and 8 blocks."""
+
+import hashlib
+import platform
+import statistics
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import torch
+
+from tracer.data import Data, load_data, prepare, prompt_ids, read_text
+from tracer.errors import UserError
+from tracer.experiment_schema import DEPTH_SCHEMA, VERSION
+from tracer.fit import LOG, Evaluation, Fit, Update
+from tracer.fit_settings import SETTINGS, FitSettings, read_settings
+from tracer.generate import generate
+from tracer.model import GPT
+from tracer.processes import Processes
+from tracer.run_log import read_log
+from tracer.sampling import Sampling
+
+POINTS = 200  # of the curve of the training loss
+ROUNDS = 15  # of the measurement of time
+TEMPERATURE = 0.8
+
+
+def run_depth(text: Path, runs: Path, settings: FitSettings, depths: tuple[int, ...], prompt: str, sample_tokens: int,
+              begin: Callable[[int], None] = lambda blocks: None,
+              after_update: Callable[[Update], None] = lambda update: None,
+              after_evaluation: Callable[[Evaluation], None] = lambda evaluation: None) -> dict:
+    """Train one model a depth and return the experiment as JSON, in the form `experiment_schema` checks.
+
+    `runs`: folder of the data and of one run a depth; runs that were stopped there are gone on with.
+    Raises `UserError` as `prepare` and `Fit` do, and when `runs` holds runs with other settings.
+    """
+    prepare(text, runs / "data")
+    data = load_data(runs / "data")
+    start = prompt_ids(data.tokenizer, prompt)
+    settings = replace(settings, data=str(runs / "data"))
+
+    def notes(model: GPT) -> dict:
+        new = generate(model, [start], Sampling(TEMPERATURE, seed=settings.seed), sample_tokens)[0]
+        return {"sample": data.tokenizer.decode(new)}
+
+    parts = {}
+    for blocks in depths:
+        begin(blocks)
+        parts[blocks] = _one_run(replace(settings, blocks=blocks, output=str(runs / f"{blocks}-blocks")),
+                                 after_update, after_evaluation, notes)
+    seconds = seconds_per_update(list(parts.values()))
+    return {
+        "schema": DEPTH_SCHEMA, "version": VERSION,
+        "make": _make(text, data, settings, prompt, sample_tokens),
+        "runs": [_summary(run, blocks, seconds[number]) for number, (blocks, run) in enumerate(parts.items())],
+    }
+
+
+def _one_run(settings: FitSettings, after_update, after_evaluation, notes) -> Fit:
+    written = Path(settings.output) / SETTINGS
+    before = asdict(read_settings(written, {})) if written.exists() else {}
+    for name, value in before.items():
+        if value != getattr(settings, name) and name not in ("data", "output"):  # the folder may have been moved
+            raise UserError(f"{settings.output} holds a run with {name} {value}, not {getattr(settings, name)}: choose "
+                            "another --runs, or remove it")
+    run = Fit(settings, Processes(0, 1, torch.device("cpu")), resume=written.exists())
+    run.run(after_update, after_evaluation, notes)
+    return run
+
+
+def seconds_per_update(runs: list[Fit]) -> list[float]:
+    """Median seconds of an update of each model, measured in turn, so that a busy machine slows all alike.
+
+    Changes the models: call it when the runs are over.
+    """
+    times: list[list[float]] = [[] for _ in runs]
+    for number in range(ROUNDS + 1):
+        for run, list_of_times in zip(runs, times, strict=True):
+            seconds = run.update(run.settings.updates).seconds
+            if number:  # the first warms up
+                list_of_times.append(seconds)
+    return [statistics.median(part) for part in times]
+
+
+def _make(text: Path, data: Data, settings: FitSettings, prompt: str, sample_tokens: int) -> dict:
+    content = read_text(text)
+    left_out = ("data", "output", "blocks", "pretrained")
+    return {
+        "text": {"name": text.name.encode(errors="replace").decode(), "characters": len(content),
+                 "sha256": hashlib.sha256(text.read_bytes()).hexdigest()},
+        "tokens": {"train": len(data.train), "validation": len(data.validation)},
+        "vocabulary": data.tokenizer.vocabulary_size,
+        "settings": {name: value for name, value in asdict(settings).items() if name not in left_out},
+        "sample": {"prompt": prompt, "tokens": sample_tokens, "temperature": TEMPERATURE},
+        "torch": str(torch.__version__), "machine": platform.machine(), "threads": torch.get_num_threads(),
+    }
+
+
+def _summary(run: Fit, blocks: int, seconds: float) -> dict:
+    """One run from its log.  Losses are rounded to 4 decimals, seconds to 4 digits."""
+    log = read_log(run.folder / LOG)
+    updates = [entry for entry in log if "loss" in entry]
+    stride = -(-len(updates) // POINTS)
+    parts = [updates[i: i + stride] for i in range(0, len(updates), stride)]
+    evaluations = [entry for entry in log if "validation_loss" in entry]
+    return {
+        "blocks": blocks, "parameters": run.model.parameter_count(),
+        "seconds_per_update": float(f"{seconds:.4g}"),
+        "training_seconds": round(sum(entry["seconds"] for entry in updates), 1),
+        # Each point is the mean of `stride` updates (of what is left, at the end), placed at the last of them.
+        "curve": {"update": [part[-1]["update"] for part in parts],
+                  "loss": [round(statistics.fmean(entry["loss"] for entry in part), 4) for part in parts]},
+        "evaluations": {"update": [entry["update"] for entry in evaluations],
+                        "train": [round(entry["train_loss"], 4) for entry in evaluations],
+                        "validation": [round(entry["validation_loss"], 4) for entry in evaluations]},
+        "samples": [{"update": entry["update"], "text": entry["sample"]} for entry in evaluations],
+    }

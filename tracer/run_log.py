@@ -1,0 +1,48 @@
+"""The log of a run: one JSON object a line, never a torn or a doubled one after a resume."""
+
+import json
+import os
+from pathlib import Path
+
+from tracer.schema import write_atomically
+
+
+class RunLog:
+    """Appends to `path`; what a killed run wrote after `update` is taken back first.
+
+    Every entry carries the number of its update as ``update``.
+    """
+
+    def __init__(self, path: Path, update: int = 0):
+        self.path = path
+        kept = [entry for entry in read_log(path) if entry["update"] <= update]
+        write_atomically(path, "".join(map(_line, kept)).encode())
+        self._file = open(path, "ab", buffering=0)  # noqa: SIM115  (it stays open as long as the run)
+
+    def write(self, **entry) -> None:
+        """One line, in one call of the operating system."""
+        self._file.write(_line(entry).encode())
+
+    def flush(self) -> None:
+        """Until the lines are on the disk: a checkpoint must not know more than the log."""
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def read_log(path: Path) -> list[dict]:
+    """The whole lines of a log; the last one may be torn, where the process was killed, and is left out."""
+    if not path.exists():
+        return []
+    entries = []
+    for line in path.read_bytes().split(b"\n")[:-1]:
+        try:
+            entries.append(json.loads(line))
+        except ValueError:
+            break
+    return entries
+
+
+def _line(entry: dict) -> str:
+    return json.dumps(entry) + "\n"
