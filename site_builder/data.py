@@ -128,12 +128,15 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict:
 
 def _sampling_equations() -> dict[str, dict[str, list]]:
     """What a draw with other settings is computed from: kind → target → equations over candidates."""
-    letter = AXES["candidate"]
-    return {kind: {target: [equation.to_json() for equation in bound_equations(kind, target, lambda name: [letter])]
-                   for target in KINDS[kind].targets if not target.startswith("d_")}
-            for kind in ("softmax", "top_p", "cumulative")} | {
-        kind: {target: [equation.to_json() for equation in equations] for target, equations in KINDS[kind].targets.items()}
-        for kind in ("temperature", "top_k", "draw")}
+    over_candidates = {"softmax", "top_p", "cumulative"}
+
+    def equations(kind: str, target: str) -> list:
+        own = (bound_equations(kind, target, lambda name: [AXES["candidate"]]) if kind in over_candidates
+               else KINDS[kind].targets[target])
+        return [equation.to_json() for equation in own]
+
+    return {kind: {target: equations(kind, target) for target in KINDS[kind].targets if not target.startswith("d_")}
+            for kind in ("temperature", "top_k", *sorted(over_candidates), "draw")}
 
 
 def _kind_symbols(kind: str) -> dict[str, str]:

@@ -267,14 +267,14 @@ def test_a_recording_whose_numbers_do_not_follow_is_not_written(run, tmp_path, m
 # What it does ----------------------------------------------------------------------------------------
 
 def check_recordings(folder: Path, **config) -> dict[str, schema.Trace]:
-    """Both recordings verify, have that config, and need every file of the folder."""
+    """All recordings verify, have that config, and need every file of the folder."""
     traces = schema.load_all(folder)
-    assert set(traces) == {"training", "generation"}
+    assert set(traces) == {"training", "generation", "long"}
     for trace in traces.values():
         assert [check for check in verify(trace) if check.problem] == []
         assert {key: trace.make["config"][key] for key in config} == config
     assert schema.unused_files(folder, traces.values()) == []
-    assert {path.name for path in folder.iterdir()} == {"training.json", "generation.json", "checkpoint.pt", "arrays"}
+    assert {path.name for path in folder.iterdir()} == {f"{name}.json" for name in traces} | {"checkpoint.pt", "arrays"}
     return traces
 
 
