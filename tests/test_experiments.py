@@ -5,7 +5,7 @@ import json
 import statistics
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -187,8 +187,16 @@ def test_reading_needs_no_torch():
 
 def test_committed_experiments_follow_the_format():
     found = load_experiments(ROOT / "traces")
-    for name, body in found.items():
-        assert name in ("depth", "cache") and body["schema"] == f"two-routes/experiment/{name}"
+    assert {name: body["schema"] for name, body in found.items()} == {
+        name: f"two-routes/experiment/{name}" for name in ("cache", "depth")}
+
+
+def test_the_committed_depths_are_the_recipe_s_and_reach_their_losses():
+    body = load_experiment(ROOT / "traces" / "experiments" / "depth.json")
+    recipe = read_settings(ROOT / "tracer" / "recipes" / "depth-2000.toml", {})
+    assert body["make"]["settings"].items() <= asdict(recipe).items()
+    losses = {run["blocks"]: run["evaluations"]["validation"][-1] for run in body["runs"]}
+    assert losses[2] <= 1.91 and losses[4] <= 1.89 and losses[8] <= 1.88
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "tracer" / "recipes").glob("*.toml")), ids=lambda path: path.stem)
