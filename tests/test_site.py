@@ -454,6 +454,8 @@ def test_english_pages_are_english(checked, training_trace, generation_trace):
             chinese = any(tag.split(":")[0] == "script" or ":zh" in tag for tag in around)
             if chinese or not CJK.search(text) or (name == "index.html" and around[-1] == "title"):
                 continue
+            if any(text.strip() in known for known in recorded):
+                continue  # what the screen has so far
             for known in recorded:
                 text = text.replace(known, "")
             assert not CJK.search(text), (name, around, text)
