@@ -118,6 +118,7 @@ class Trace:
     arrays: dict[str, Array]
     folder: Path | None = None
     outline_sha256: str = ""
+    _label_files: dict[str, list[str]] = field(default_factory=dict, repr=False, compare=False)  # what has been read
 
     def values(self, name: str) -> np.ndarray:
         """The recorded numbers.  Raises `KeyError` for a derived array, which holds none."""
@@ -131,7 +132,12 @@ class Trace:
     def label_list(self, name: str) -> list[str]:
         """The labels of an axis; a long list (a vocabulary) stands in a file of its own."""
         labels = self.labels[name]
-        return labels if isinstance(labels, list) else _read_labels(self.folder, name, labels)
+        if isinstance(labels, list):
+            return labels
+        file = labels["file"]  # named by its content
+        if file not in self._label_files:
+            self._label_files[file] = _read_labels(self.folder, name, labels)
+        return self._label_files[file]
 
     @cached_property
     def uses(self) -> dict[str, list[Step]]:
