@@ -61,7 +61,7 @@ verify: $(VENV)/site.ready
 	@$(BIN)/python -m tracer verify $(TRACES)
 
 test: $(VENV)/test.ready
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n auto --dist loadfile
 
 test-pages: $(VENV)/test.ready
 	@$(BIN)/python -m pytest tests/pages
