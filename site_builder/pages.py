@@ -8,6 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal, localcontext
 import numpy as np
 
 from site_builder.formula import inline_mathml, mathml
+from site_builder.merges import Merges, merges
 from site_builder.prose import Section, find_section, load_prose, render, render_title
 from site_builder.rounds import Byte, Layers, bytes_of, careless, layers
 from site_builder.strings import Strings
@@ -48,6 +49,7 @@ class Page:
     given: list[StepPart]
     parts: list[StepPart]
     module: str
+    merges: Merges | None
     layers: Layers | None
     bytes: list[Byte]
     careless: str
@@ -118,7 +120,7 @@ class _Writer:
             view.id, self.number, chapter, self.title(view.id, render_title(section.title, figures)),
             render(section.body, figures), render(section.misread, figures),
             [self.part(name) for name in self.given(view)], [self.part(name) for name in view.steps], view.id,
-            layers(self.trace, chapter, view.id), rows := bytes_of(self.trace, view.id),
+            merges(self.trace, view.id), layers(self.trace, chapter, view.id), rows := bytes_of(self.trace, view.id),
             careless(self.trace, view.id) if rows else "", _round_of_choices(view.id))
 
     def given(self, view: View) -> list[str]:

@@ -1,0 +1,48 @@
+"""How a text becomes tokens, as one picture: characters, their bytes, and every merge as a row below."""
+
+from dataclasses import dataclass
+
+from tracer.schema import Trace
+
+
+@dataclass
+class Piece:
+    """A token that covers `width` bytes; `new` where the merge of this row made it."""
+
+    id: int
+    label: str
+    width: int
+    new: bool = False
+
+
+@dataclass
+class Merges:
+    """`characters`: (text, number of bytes); `bytes` in hexadecimal; `rows` of pieces, one more for every merge."""
+
+    characters: list[tuple[str, int]]
+    bytes: list[str]
+    rows: list[list[Piece]]
+
+
+def merges(trace: Trace, view: str) -> Merges | None:
+    """The picture for a view of bytes or merges; None for every other view."""
+    prefix = view.removesuffix(".merges")
+    if f"{prefix}.byte_tokens" not in trace.steps:
+        return None
+    raw = bytes(trace.values(f"{prefix}.bytes").tolist())
+    names = trace.label_list("vocabulary")
+    row = [Piece(i, names[i], 1) for i in trace.values(f"{prefix}.byte_tokens").tolist()]
+    rows = [row]
+    if view != prefix:
+        for step in (trace.steps[name] for c in trace.chapters for v in c.views if v.id == view for name in v.steps):
+            row = _merged(row, step.attributes, names)
+            rows.append(row)
+    characters = [(c, len(c.encode())) for c in raw.decode("utf-8", errors="replace")]
+    return Merges(characters, [f"{b:02X}" for b in raw], rows)
+
+
+def _merged(row: list[Piece], merge: dict, names: list[str]) -> list[Piece]:
+    at, made = int(merge["position"]), int(merge["merged"])
+    kept = [Piece(piece.id, piece.label, piece.width) for piece in row]
+    width = kept[at].width + kept[at + 1].width
+    return [*kept[:at], Piece(made, names[made], width, new=True), *kept[at + 2:]]
