@@ -59,26 +59,27 @@ export class Motion {
     this.say(frame, this.at);
     const target = this.context.target();
     if (target && !calm.matches && this.context.moves()) {
-      for (const { array, index } of frame.reads) for (const cell of this.context.cells(array, index)) this.fly(cell, target);
+      for (const { array, index } of frame.reads) for (const cell of this.context.cells(array, index)) fly(cell, target, Math.min(900, this.context.pace() * 0.9), this.copies);
     }
     return true;
   }
+}
 
-  fly(from, to) {
-    const a = from.getBoundingClientRect();
-    const b = to.getBoundingClientRect();
-    if (!a.width || !b.width) return;
-    const copy = h("div", { class: "flying", "aria-hidden": "true" }, from.textContent);
-    for (const [name, value] of Object.entries({ left: a.left, top: a.top, width: a.width, height: a.height })) copy.style[name] = `${value}px`;
-    document.body.append(copy);
-    this.copies.add(copy);
-    const move = copy.animate([
-      { transform: "none", opacity: 1 },
-      { transform: `translate(${b.left - a.left}px, ${b.top - a.top}px)`, opacity: 1, offset: 0.75 },
-      { transform: `translate(${b.left - a.left}px, ${b.top - a.top}px) scale(0.7)`, opacity: 0 },
-    ], { duration: Math.min(900, this.context.pace() * 0.9), easing: "cubic-bezier(.4,0,.2,1)" });
-    const end = () => { copy.remove(); this.copies.delete(copy); };
-    move.addEventListener("finish", end);
-    move.addEventListener("cancel", end);
-  }
+/** A copy of a cell travels to another one. It is kept in `copies` until it has arrived. */
+export function fly(from, to, duration, copies) {
+  const a = from.getBoundingClientRect();
+  const b = to.getBoundingClientRect();
+  if (!a.width || !b.width) return;
+  const copy = h("div", { class: "flying", "aria-hidden": "true" }, from.textContent);
+  for (const [name, value] of Object.entries({ left: a.left, top: a.top, width: a.width, height: a.height })) copy.style[name] = `${value}px`;
+  document.body.append(copy);
+  copies.add(copy);
+  const move = copy.animate([
+    { transform: "none", opacity: 1 },
+    { transform: `translate(${b.left - a.left}px, ${b.top - a.top}px)`, opacity: 1, offset: 0.75 },
+    { transform: `translate(${b.left - a.left}px, ${b.top - a.top}px) scale(0.7)`, opacity: 0 },
+  ], { duration, easing: "cubic-bezier(.4,0,.2,1)" });
+  const end = () => { copy.remove(); copies.delete(copy); };
+  move.addEventListener("finish", end);
+  move.addEventListener("cancel", end);
 }

@@ -10,6 +10,7 @@ import { playground } from "playground";
 import { parse, write } from "state";
 import { flatten, Store } from "store";
 import { ArrayTable } from "table";
+import { Watch } from "watch";
 
 const PACES = { slow: 2400, normal: 1100, fast: 350, still: 0 }; // ms a term
 const STEP_PACES = { slow: 9000, normal: 4500, fast: 1500 }; // ms a step
@@ -207,6 +208,8 @@ export class Player {
   /** Tables for every array of the step: what is given, what each part reads, what it makes. */
   drawStep() {
     this.drawnDigits = this.digits;
+    this.watching?.stop();
+    this.watching = null;
     this.later.clear();
     this.tables.clear();
     this.lit = this.litCells();
@@ -227,6 +230,8 @@ export class Player {
       if (!box) continue;
       box.replaceChildren(...this.operandTables(name));
       part.querySelector(".exercise")?.remove();
+      part.querySelector(".watch")?.remove();
+      part.querySelector(".equation").before(this.watchFor(name).element);
       part.append(this.exerciseFor(name));
     }
   }
@@ -379,9 +384,36 @@ export class Player {
       play.textContent = this.motion.playing ? `❚❚ ${words.pause}` : `▶ ${words.motion}`;
     } }, `▶ ${words.motion}`);
     const one = h("button", { type: "button", class: "chip", onclick: () => { this.motion.pause(); if (!this.motion.step()) { this.motion.stop(); this.motion.step(); } } }, words.motion_step);
-    const speed = h("select", { "aria-label": words.speed, onchange: () => { this.pace = speed.value; } },
-      Object.keys(PACES).map((pace) => h("option", { value: pace, selected: pace === this.pace }, words[pace])));
-    return h("div", { class: "pick" }, play, one, speed);
+    return h("div", { class: "pick" }, play, one, this.paceSelect());
+  }
+
+  /** Buttons that show what a whole step does, move by move. */
+  watchFor(array) {
+    return new Watch({
+      store: this.store, words: this.words, array,
+      choice: (axis) => this.chosen.get(axis),
+      cells: (name, index) => (this.tables.get(name) ?? []).map((table) => table.cellOf(index)).filter(Boolean),
+      light: (reads) => { if (reads?.length) for (const { array: name, index } of reads.slice(0, 1)) this.tables.get(name)?.forEach((table) => table.want(table.flat(index))); this.mark(reads ?? undefined); },
+      pace: () => PACES[this.pace] || STILL_PACE,
+      still: () => this.pace === "still",
+      paces: () => this.paceSelect(),
+      prepare: (names) => this.showOperands(array, names),
+      begin: (watch) => { if (this.watching !== watch) this.watching?.stop(); this.watching = watch; },
+    });
+  }
+
+  /** Unfold the tables that a step reads, with their numbers. */
+  async showOperands(array, names) {
+    for (const details of this.sections[this.current].querySelectorAll(`[data-array="${CSS.escape(array)}"] .operands details`)) details.open = true;
+    await Promise.all(names.map((name) => this.store.ready(name)));
+    this.later.finish();
+    await new Promise((resolve) => { requestAnimationFrame(() => setTimeout(resolve)); });
+  }
+
+  paceSelect() {
+    const select = h("select", { "aria-label": this.words.speed, onchange: () => { this.pace = select.value; } },
+      Object.keys(PACES).map((pace) => h("option", { value: pace, selected: pace === this.pace }, this.words[pace])));
+    return select;
   }
 
   /** The number that an exercise asks for is hidden wherever it is shown. */
