@@ -11,9 +11,10 @@ from pathlib import Path
 import jinja2
 
 from site_builder.data import route_data
+from site_builder.experiments import fixed, read_experiments, tell
 from site_builder.modules import import_map, nonce
 from site_builder.network_map import network_map
-from site_builder.pages import chapters, told
+from site_builder.pages import chapters, number_in_prose, told
 from site_builder.prose import LANGUAGES
 from site_builder.rounds import percent, tree
 from site_builder.strings import Strings
@@ -33,11 +34,12 @@ def build(traces: Path, output: Path) -> Path:
     """
     more = [route for route in MORE_ROUTES if (traces / f"{route}.json").exists()]
     recordings = {route: load(traces / f"{route}.json") for route in (*ROUTES, *more)}
+    experiments = read_experiments(traces)
     _check_output(output)
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as temporary:
         fresh = Path(temporary) / "site"
-        _write_site(recordings, fresh)
+        _write_site(recordings, experiments, fresh)
         _replace(fresh, output)
     return output / "index.html"
 
@@ -54,13 +56,14 @@ def _replace(fresh: Path, output: Path) -> None:
     shutil.move(fresh, output)
 
 
-def _write_site(recordings: dict[str, Trace], folder: Path) -> None:
+def _write_site(recordings: dict[str, Trace], experiments: list[dict], folder: Path) -> None:
     (folder / "data").mkdir(parents=True)
     templates = _environment()
     modules = import_map(ROOT / "static" / "js")
     _write(folder / "index.html", templates.get_template("index.html").render(
         words={language: Strings(language) for language in LANGUAGES}, languages=LANGUAGES))
-    jobs = [partial(_write_language, folder, language, recordings, templates, modules) for language in LANGUAGES]
+    jobs = [partial(_write_language, folder, language, recordings, experiments, templates, modules)
+            for language in LANGUAGES]
     _side_by_side([*jobs, partial(_write_data, folder, recordings)])
 
 
@@ -89,11 +92,11 @@ def _write_data(folder: Path, recordings: dict[str, Trace]) -> None:
     shutil.copyfile(ROOT / "static" / "boot.js", folder / "boot.js")
 
 
-def _write_language(folder: Path, language: str, recordings: dict[str, Trace], templates: jinja2.Environment,
-                    modules: str) -> None:
+def _write_language(folder: Path, language: str, recordings: dict[str, Trace], experiments: list[dict],
+                    templates: jinja2.Environment, modules: str) -> None:
     strings = Strings(language)
     common = {"language": language, "languages": LANGUAGES, "words": strings, "root": "../",
-              "modules": modules, "nonce": nonce(modules), "traces": recordings,
+              "modules": modules, "nonce": nonce(modules), "traces": recordings, "experiments": experiments,
               "trees": {route: tree(trace) for route, trace in recordings.items()}, "percent": percent,
               "chapters": {route: chapters(trace, language, strings) for route, trace in recordings.items()}}
     titles = {route: {page.id: page.title for chapter in told for page in chapter.pages}
@@ -104,6 +107,14 @@ def _write_language(folder: Path, language: str, recordings: dict[str, Trace], t
     for route, trace in recordings.items():
         _write(folder / language / f"{route}.html",
                templates.get_template("route.html").render(page=route, trace=trace, **common))
+    if experiments:
+        _write_experiments(folder / language / "experiments.html", templates.get_template("experiments.html"), common)
+
+
+def _write_experiments(path: Path, template: jinja2.Template, common: dict) -> None:
+    (title, lead), told = tell(common["experiments"], common["language"], common["words"])
+    _write(path, template.render(common | {
+        "page": "experiments", "title": title, "lead": lead, "experiments": told, "fixed": fixed, "num": number_in_prose}))
 
 
 def _write_home(path: Path, recordings: dict[str, Trace], template: jinja2.Template, common: dict) -> None:

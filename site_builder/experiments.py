@@ -1,0 +1,184 @@
+"""The page of the recorded experiments: their figures, what is said about them, and their pictures."""
+
+import math
+from pathlib import Path
+
+from site_builder.pages import number_in_prose
+from site_builder.plots import Guide, Plot, Series, Size, plot
+from site_builder.prose import load_prose, render, render_title
+from site_builder.strings import Strings
+from tracer.errors import UserError
+from tracer.experiment_schema import CACHE_SCHEMA, load_experiments
+
+WIDE, NARROW = Size(760, 360, right=150), Size(340, 300, right=84, left=40)
+LOW_WIDE, LOW_NARROW = Size(760, 240, right=150), Size(340, 240, right=84, left=44)
+UNCACHED, CACHED = 3, 5  # their colours; the first ones are those of the depths
+CONDITIONS = ("device", "precision", "compile")
+
+
+def read_experiments(traces: Path) -> list[dict]:
+    """The figures of every experiment in `traces`, depths before caches; empty where there is none.
+
+    Raises `UserError` for a file that is damaged or leaves out a setting.
+    """
+    found = []
+    for stem, body in load_experiments(traces).items():
+        try:
+            found.append((_cache if body["schema"] == CACHE_SCHEMA else _depth)(stem, body))
+        except KeyError as error:
+            raise UserError(f"the experiment {stem} has no {error} in \"make\": record it again with "
+                            "`python -m tracer experiment`") from None
+    found.sort(key=lambda one: (one["kind"] == "cache", one["updates"] if one["kind"] == "depth" else 0, one["id"]))
+    depths = sorted({run["blocks"] for one in found if one["kind"] == "depth" for run in one["runs"]})
+    for one in found:
+        for run in one.get("runs", []):
+            run["look"] = depths.index(run["blocks"])  # a depth has one colour, whichever experiment it is in
+    return found
+
+
+def tell(experiments: list[dict], language: str, strings: Strings) -> tuple[tuple[str, str], list[dict]]:
+    """(title, HTML) of the page; and for each experiment its figures, prose in HTML and plots."""
+    prose = load_prose()
+
+    def say(key: str, figures: dict) -> tuple[str, str, str]:
+        section = prose[key][language]
+        figures = figures | {"num": number_in_prose, "fixed": fixed, "ln": math.log}
+        return (render_title(section.title, figures), render(section.body, figures), render(section.misread, figures))
+
+    told = [one | {"what": say(f"experiment:{one['kind']}", one),
+                   "reading": say(f"experiment:{one['kind']}.reading", one),
+                   "plots": (_depth_plots if one["kind"] == "depth" else _cache_plots)(one, strings)}
+            for one in experiments]
+    return say("experiment", {})[:2], told
+
+
+def fixed(value: float, places: int) -> str:
+    """`places` decimals, thousands separators, a true minus sign."""
+    return f"{value:,.{places}f}".replace("-", "−")
+
+
+# Depth -------------------------------------------------------------------------------------------------
+
+def _depth(stem: str, body: dict) -> dict:
+    """Figures of a depth experiment; losses in nats a token, seconds."""
+    make, settings = body["make"], body["make"]["settings"]
+    runs = [_run(run, body["runs"][0]) for run in body["runs"]]
+    by_loss = sorted(runs, key=lambda run: run["validation"])
+    evaluations = [run["evaluations"] for run in runs]
+    return make | {
+        "kind": "depth", "id": stem, "runs": runs, "updates": runs[0]["updates"],
+        "conditions": {name: settings[name] for name in CONDITIONS},
+        "windows": settings["batch"] * settings["accumulation"], "context": settings["context"],
+        "shallow": runs[0], "deep": runs[-1], "best": by_loss[0], "worst": by_loss[-1],
+        "spread": round(by_loss[-1]["validation"] - by_loss[0]["validation"], 4),
+        "rises": _pairs(runs, lambda a, b: b["validation"] > a["validation"]),
+        "falls": _pairs(runs, lambda a, b: b["validation"] < a["validation"]),
+        "gain": min((e["validation"][-2] - e["validation"][-1] for e in evaluations if len(e["update"]) > 1), default=0),
+        "gain_updates": evaluations[0]["update"][-1] - evaluations[0]["update"][-2:][0],
+        "early": _early(evaluations[0], evaluations[-1]),
+        "even": math.log(make["vocabulary"]),
+        "starts": all(e["update"][0] == 0 and abs(e["validation"][0] - math.log(make["vocabulary"])) < 0.1
+                      for e in evaluations),
+        # How far the clock of the whole runs and that of single updates disagree, and by how much the depths differ.
+        "slower": max(run["slower"] for run in runs), "faster": min(run["slower"] for run in runs),
+    }
+
+
+def _run(run: dict, shallow: dict) -> dict:
+    evaluations, per_update = run["evaluations"], run["seconds_per_update"]
+    updates = run["curve"]["update"][-1]
+    ratio = per_update / shallow["seconds_per_update"] if shallow["seconds_per_update"] else math.nan
+    losses = dict(zip(evaluations["update"], evaluations["validation"], strict=True))
+    return run | {"train": evaluations["train"][-1], "validation": evaluations["validation"][-1], "updates": updates,
+                  "ratio": ratio, "share": round(updates / ratio) if ratio > 0 else 0,
+                  "slower": run["training_seconds"] / (per_update * updates) if per_update else 1.0,
+                  "samples": [sample | {"loss": losses.get(sample["update"])} for sample in run["samples"]]}
+
+
+def _pairs(runs: list[dict], holds) -> bool:
+    """Whether something holds for every depth and the next."""
+    return len(runs) > 1 and all(holds(a, b) for a, b in zip(runs, runs[1:], strict=False))
+
+
+def _early(shallow: dict, deep: dict) -> dict | None:
+    """The first evaluation that follows an update, and how far the deepest model is above the shallowest there."""
+    shared = [update for update in shallow["update"] if update and update in deep["update"]]
+    if not shared:
+        return None
+    losses = [one["validation"][one["update"].index(shared[0])] for one in (shallow, deep)]
+    return {"after": shared[0], "behind": round(losses[1] - losses[0], 4)}
+
+
+def _depth_plots(one: dict, strings: Strings) -> dict[str, list[Plot]]:
+    """The losses, and where there are several depths how far each is above the shallowest; both wide and narrow."""
+    guide = Guide(one["even"], f"ln {one['vocabulary']} = {fixed(one['even'], 3)}")
+    thin = [Series(run["curve"]["update"], run["curve"]["loss"], run["look"], thin=True) for run in one["runs"]]
+
+    def losses(value: bool) -> list[Series]:
+        return [Series(run["evaluations"]["update"], run["evaluations"]["validation"], run["look"],
+                       _named(run, strings) + (f" · {fixed(run['validation'], 4)}" if value else ""))
+                for run in one["runs"]]
+
+    found = {"losses": [plot([*thin, *losses(True)], WIDE, guide), plot([*thin, *losses(False)], NARROW, guide)]}
+    if len(one["runs"]) > 1:
+        apart = [_above(run, one["shallow"], strings) for run in one["runs"]]
+        found["apart"] = [plot(apart, size, zero=True) for size in (LOW_WIDE, LOW_NARROW)]
+    return found
+
+
+def _named(run: dict, strings: Strings) -> str:
+    return strings("experiments.depth", n=run["blocks"])
+
+
+def _above(run: dict, shallow: dict, strings: Strings) -> Series:
+    """Validation loss less that of the shallowest model after the same update."""
+    base = dict(zip(shallow["evaluations"]["update"], shallow["evaluations"]["validation"], strict=True))
+    both = [(update, round(loss - base[update], 4)) for update, loss in
+            zip(run["evaluations"]["update"], run["evaluations"]["validation"], strict=True) if update in base]
+    return Series([update for update, _ in both], [loss for _, loss in both], run["look"], _named(run, strings))
+
+
+# Cache -------------------------------------------------------------------------------------------------
+
+def _cache(stem: str, body: dict) -> dict:
+    """Figures of a cache experiment; seconds, bytes, positions that went through the model."""
+    make = body["make"]
+    points = [_point(point, make["new_tokens"]) for point in body["points"]]
+    config = make["config"]
+    return make | {
+        "kind": "cache", "id": stem, "points": points, "new": make["new_tokens"], "first": points[0],
+        "last": points[-1], "conditions": {}, "looks": {"uncached": UNCACHED, "cached": CACHED},
+        "number_bytes": make["bytes_per_token"] // (2 * config["blocks"] * config["width"]),
+        "grows": all(b["ratio"] > a["ratio"] for a, b in zip(points, points[1:], strict=False)),
+        "scatter": any(b["cached_seconds"] < a["cached_seconds"] for a, b in zip(points, points[1:], strict=False)),
+        "faster": all(point["ratio"] > 1 for point in points),
+    }
+
+
+def _point(point: dict, new: int) -> dict:
+    """Without a cache round k of 0 … m − 1 computes n + k positions; with one the prompt, then one a round.
+
+    The last new token is never read again: m new tokens take n + m − 1 positions.
+    """
+    n = point["prompt"]
+    uncached, cached = new * n + new * (new - 1) // 2, n + new - 1
+    return point | {
+        "uncached": uncached, "cached": cached, "fewer": uncached / cached,
+        "ratio": point["uncached_seconds"] / point["cached_seconds"] if point["cached_seconds"] else math.nan,
+        "uncached_each": 1000 * point["uncached_seconds"] / uncached,  # milliseconds a position
+        "cached_each": 1000 * point["cached_seconds"] / cached,
+    }
+
+
+def _cache_plots(one: dict, strings: Strings) -> dict[str, list[Plot]]:
+    """The times over prompt lengths, and the positions of every round after the shortest prompt; wide and narrow."""
+    prompts = [point["prompt"] for point in one["points"]]
+    times = [Series(prompts, [point[f"{way}_seconds"] for point in one["points"]], look, strings(f"experiments.{way}"))
+             for way, look in (("uncached", UNCACHED), ("cached", CACHED))]
+    n, new = one["first"]["prompt"], one["new"]
+    edges = [edge for k in range(new) for edge in (k, k + 1)]
+    areas = [Series(edges, [n + k // 2 for k in range(2 * new)], UNCACHED, area=True),
+             Series(edges, [n if k < 2 else 1 for k in range(2 * new)], CACHED, area=True)]
+    return {"times": [plot(times, size, zero=True) for size in (WIDE, NARROW)],
+            "positions": [plot(areas, Size(size.width, size.height, 20, size.left), zero=True)
+                          for size in (LOW_WIDE, LOW_NARROW)]}

@@ -1,0 +1,149 @@
+"""Line plots as numbers for SVG, made when the site is built: where every point, tick and name stands."""
+
+import math
+from dataclasses import dataclass, field
+
+NAME_HEIGHT = 16  # units of the picture between two names
+
+
+@dataclass(frozen=True)
+class Series:
+    """What is drawn: values `ys` over `xs` in the colour `look`.
+
+    `name` stands at the end of a line; an area is filled down to zero and has no name in the picture.
+    """
+
+    xs: list[float]
+    ys: list[float]
+    look: int
+    name: str = ""
+    thin: bool = False
+    area: bool = False
+
+
+@dataclass(frozen=True)
+class Guide:
+    """A dashed horizontal line that others are measured against."""
+
+    value: float
+    name: str
+
+
+@dataclass(frozen=True)
+class Size:
+    """Of a picture, in its own units; `right` is the margin that names take."""
+
+    width: int
+    height: int
+    right: int
+    left: int = 48
+    top: int = 26
+    bottom: int = 40
+
+
+@dataclass
+class Name:
+    """A text at (x, y); `lead` is the path to what it names, where it stands apart from it."""
+
+    x: float
+    y: float
+    text: str
+    look: int = 0
+    anchor: str = "start"
+    lead: str = ""
+
+
+@dataclass
+class Drawn:
+    """One series as paths; `points` are the ends of its segments."""
+
+    look: int
+    path: str
+    points: list[tuple[float, float]]
+    thin: bool
+    area: bool
+
+
+@dataclass
+class Plot:
+    """Everything that a template writes down.  Ticks are (place, text)."""
+
+    size: Size
+    x_ticks: list[tuple[float, str]]
+    y_ticks: list[tuple[float, str]]
+    zero: float | None  # the place of zero on the vertical axis
+    series: list[Drawn]
+    names: list[Name]
+    guide: float | None = None
+    inner: tuple[float, float, float, float] = field(default=(0, 0, 0, 0))  # left, right, top, bottom
+
+
+def plot(series: list[Series], size: Size, guide: Guide | None = None, zero: bool = False) -> Plot:
+    """Lay out `series`; with `zero` each axis includes it, else only what is drawn."""
+    left, right, top, bottom = size.left, size.width - size.right, size.top, size.height - size.bottom
+    also = [0.0] if zero else []
+    xs = [x for one in series for x in one.xs] + also
+    ys = [y for one in series for y in one.ys] + also + ([guide.value] if guide else [])
+    x_steps, y_steps = steps(min(xs), max(xs), (right - left) // 43), steps(min(ys), max(ys), (bottom - top) // 42)
+    low, high = min(y_steps[0], *ys), max(y_steps[-1], *ys)
+
+    def place_x(x: float) -> float:
+        return round(left + (x - min(xs)) / ((max(xs) - min(xs)) or 1) * (right - left), 2)
+
+    def place_y(y: float) -> float:
+        return round(bottom - (y - low) / (high - low) * (bottom - top), 2)
+
+    drawn = [_draw(one, [(place_x(x), place_y(y)) for x, y in zip(one.xs, one.ys, strict=True)], place_y(max(low, 0)))
+             for one in series]
+    return Plot(size, [(place_x(x), tick_text(x, x_steps)) for x in x_steps if min(xs) <= x <= max(xs)],
+                [(place_y(y), tick_text(y, y_steps)) for y in y_steps], place_y(0) if low <= 0 <= high else None,
+                drawn, _names(series, drawn, right, top, bottom) + (
+                    [Name(right, place_y(guide.value) - 6, guide.name, -1, "end")] if guide else []),
+                place_y(guide.value) if guide else None, (left, right, top, bottom))
+
+
+def _draw(one: Series, points: list[tuple[float, float]], floor: float) -> Drawn:
+    path = "M" + "L".join(f"{x:g},{y:g}" for x, y in points)
+    if one.area:
+        path += f"L{points[-1][0]:g},{floor:g}L{points[0][0]:g},{floor:g}Z"
+    return Drawn(one.look, path, points, one.thin, one.area)
+
+
+def _names(series: list[Series], drawn: list[Drawn], right: float, top: float, bottom: float) -> list[Name]:
+    """The names of lines beside their ends, moved apart so that none lies on another."""
+    ends = sorted(((line.points[-1], one) for one, line in zip(series, drawn, strict=True)
+                   if one.name and not one.area), key=lambda end: end[0][1])
+    ys = [y for (_, y), _ in ends]
+    for i in range(len(ys)):
+        ys[i] = max(ys[i], ys[i - 1] + NAME_HEIGHT if i else top)
+    limit = bottom + 4
+    for i in reversed(range(len(ys))):
+        ys[i] = min(ys[i], ys[i + 1] - NAME_HEIGHT if i + 1 < len(ys) else limit)
+    shift = _centred(ys, [y for (_, y), _ in ends], top, limit)
+    return [Name(right + 24, round(y + shift + 4, 2), one.name, one.look,
+                 lead=f"M{end[0] + 5:g},{end[1]:g}L{right + 20:g},{y + shift:g}")
+            for y, (end, one) in zip(ys, ends, strict=True)]
+
+
+def _centred(ys: list[float], ends: list[float], top: float, limit: float) -> float:
+    """How far to move all names, so that they lie about the middle of the ends, within the picture."""
+    if not ys:
+        return 0
+    wish = sum(ends) / len(ends) - sum(ys) / len(ys)
+    return round(max(top - ys[0], min(limit - ys[-1], wish)), 2)
+
+
+def steps(low: float, high: float, count: int) -> list[float]:
+    """Round numbers (1, 2 or 5 times a power of ten apart), about `count` of them, that span low to high."""
+    if not high > low:
+        low, high = low - (abs(low) / 2 or 1), high + (abs(high) / 2 or 1)
+    size = (high - low) / max(1, count)
+    power = 10.0 ** math.floor(math.log10(size))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= size * 0.999)
+    return [round(i * step, 12) for i in range(math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9) + 1)]
+
+
+def tick_text(value: float, ticks: list[float]) -> str:
+    """As many decimals as the step between ticks needs; a true minus sign."""
+    places = max(0, -math.floor(math.log10(ticks[1] - ticks[0]) + 1e-9))
+    return f"{value:,.{places}f}".replace("-", "−")
