@@ -132,7 +132,8 @@ def _sampling_equations() -> dict[str, dict[str, list]]:
     return {kind: {target: [equation.to_json() for equation in bound_equations(kind, target, lambda name: [letter])]
                    for target in KINDS[kind].targets if not target.startswith("d_")}
             for kind in ("softmax", "top_p", "cumulative")} | {
-        kind: {target: [equation.to_json() for equation in equations] for target, equations in KINDS[kind].targets.items()}
+        kind: {target: [equation.to_json() for equation in equations]
+               for target, equations in KINDS[kind].targets.items()}
         for kind in ("temperature", "top_k", "draw")}
 
 

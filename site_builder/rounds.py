@@ -126,4 +126,6 @@ def percent(probability: float) -> str:
         return f"{probability:.0%}".replace("%", " %")
     value = 100 * probability
     digits = next((d for d in range(1, 16) if 0 < round(value, d) < 100), None)
-    return f"{value:.{digits}f} %" if digits and value >= 1e-4 else f"{value:.1e} %".replace("e-0", "e-").replace("-", "−")
+    if digits and value >= 1e-4:
+        return f"{value:.{digits}f} %"
+    return f"{value:.1e} %".replace("e-0", "e-").replace("-", "−")

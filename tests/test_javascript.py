@@ -144,11 +144,12 @@ SAMPLE = """async ([kinds, logits, settings]) => {
 }"""
 
 
-def sample(modules, trace, logits: torch.Tensor, settings: list[dict]) -> list[dict]:
-    """What the playground makes of logits (V,) with each of the settings, by the equations that the page has."""
-    text = route_data(trace).scripts[f"{trace.route}.js"].decode()
+@pytest.fixture(scope="module")
+def sample(modules, generation_trace):
+    """`sample(logits, settings)`: what the playground makes of logits (V,), by the equations that the page has."""
+    text = route_data(generation_trace).scripts["generation.js"].decode()
     kinds = json.loads(text[text.index(",") + 1:text.rindex(")")])["sampling"]
-    return modules.evaluate(SAMPLE, [kinds, logits.tolist(), settings])
+    return lambda logits, settings: modules.evaluate(SAMPLE, [kinds, logits.tolist(), settings])
 
 
 def between(probabilities: list[float]) -> list[float]:
@@ -157,12 +158,12 @@ def between(probabilities: list[float]) -> list[float]:
     return [float(end - p / 2) for end, p in zip(ends, probabilities, strict=True) if p > 1e-4]
 
 
-def test_other_settings_choose_as_the_library_does(modules, generation_trace):
+def test_other_settings_choose_as_the_library_does(sample):
     logits = torch.from_numpy(random.normal(0, 2, 300)).float().round(decimals=1)  # with ties
-    settings = [{"temperature": t, "k": k, "p": p, "uniform": u} for t in (0.1, 0.8, 1, 3) for k in (1, 5, 50)
-                for p in (0.01, 0.35, 0.9, 1) for u in (0, *random.uniform(size=3), 0.999999)]
+    settings = [{"temperature": t, "k": k, "p": p, "uniform": u} for t in (0.1, 0.8, 3) for k in (1, 5, 50)
+                for p in (0.01, 0.35, 0.9, 1) for u in (0, random.uniform(), 0.999999)]
     checked = set()
-    for one, result in zip(settings, sample(modules, generation_trace, logits, settings), strict=True):
+    for one, result in zip(settings, sample(logits, settings), strict=True):
         how = Sampling(one["temperature"], one["k"], one["p"])
         for uniform in [one["uniform"], *between(result["probabilities"])]:
             at = result["token"] if uniform == one["uniform"] else result["ids"][
@@ -176,13 +177,13 @@ def test_other_settings_choose_as_the_library_does(modules, generation_trace):
     assert len(checked) > 40
 
 
-def test_recorded_settings_choose_the_recorded_id(modules, generation_trace):
+def test_recorded_settings_choose_the_recorded_id(sample, generation_trace):
     made = generation_trace.make
-    for number, told in enumerate(generation_trace.summary["rounds"], start=1):
+    for number, told in list(enumerate(generation_trace.summary["rounds"], start=1))[1::2]:
         logits = torch.from_numpy(generation_trace.values(f"round{number}.head")[0])
         recorded = {"temperature": made["temperature"], "k": made["top_k"], "p": 1,
                     "uniform": float(generation_trace.values(f"round{number}.uniform"))}
-        result, hot = sample(modules, generation_trace, logits, [recorded, recorded | {"temperature": 3, "k": 40}])
+        result, hot = sample(logits, [recorded, recorded | {"temperature": 3, "k": 40}])
         assert result["token"] == told["id"]
         assert result["ids"] == generation_trace.values(f"round{number}.sampler.top_k.ids").tolist()
         for ours, name in ((result["probabilities"], "softmax"), (result["cumulative"], "cumulative")):

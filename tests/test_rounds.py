@@ -2,9 +2,14 @@
 
 import math
 
+import numpy as np
 import pytest
+import torch
+from driver import DESK, WORDS, address, go, opened, place, shortest, visit
 
+from site_builder.pages import format_number
 from site_builder.rounds import Byte, _byte, bytes_of, careless, layers, percent, tree
+from tracer.sampling import Sampling, choose
 
 PROMPT, ROUNDS = "Hi", range(1, 6)
 TEXT = ["Hi", "Hi ", "Hi ", "Hi 你", "Hi 你!", "Hi 你!"]  # after each round
@@ -107,3 +112,159 @@ def test_percent_is_neither_nothing_nor_all_by_rounding(exponent):
             shown = float(percent(share).removesuffix(" %").replace("−", "-"))
             assert 0 < shown < 100, (share, percent(share))
             assert shown == pytest.approx(100 * share, rel=0.5)
+
+
+# In the browser --------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def generation(module_page, site):
+    """The page of the generation, which the tests share."""
+    return visit(module_page(viewport=DESK), address(site, "generation"))
+
+
+def test_two_layers_at_every_round(generation):
+    """New text: a space, nothing, 你, !, nothing; the ids run ahead of it."""
+    for number in ROUNDS:
+        for step, ids, text in (("head", number, number - 1), ("bytes", number + 1, number)):
+            go(generation, f"#step=round{number}.{step}")
+            layers = generation.locator(".step.current .layers")
+            assert layers.locator(".id b").all_inner_texts() == [str(one) for one in IDS[:ids]]
+            assert layers.locator(".screen").text_content() == TEXT[text]
+            assert layers.locator(".soft code").all_inner_texts() == (["E4 BD"] if text == 2 else [])
+
+
+def test_bytes_and_careless_text_on_the_page(generation):
+    go(generation, "#step=round3.bytes")
+    rows = generation.locator(".step.current .bytes tbody tr")
+    assert rows.locator("th").all_inner_texts() == ["E4", "BD", "A0"]
+    assert [row.get_attribute("class") for row in rows.all()] == ["shown"] * 3
+    assert generation.locator(".step.current p .screen").inner_text() == "\ufffd"
+
+
+TRY = ".step.current .playground"
+
+
+def playground(page, number: int):
+    go(page, f"#step=round{number}.choices")
+    page.wait_for_selector(f"{TRY} tbody tr.now")
+    return page.locator(TRY)
+
+
+def tried(page) -> dict:
+    """What the playground shows: its settings, its winner, and the interval that the number fell into."""
+    return page.evaluate("""(box) => {
+        const all = (part) => [...document.querySelectorAll(`${box} ${part}`)];
+        const now = document.querySelector(`${box} tr.now`);
+        const cumulative = (row) => (row ? Number(row.lastChild.textContent) : 0);
+        return { settings: all(".range input[type=range]").map((input) => Number(input.value)),
+            uniform: Number(all(".range output")[3].textContent), winner: now.firstChild.textContent,
+            piece: document.querySelector(`${box} .piece.now`).title, rows: all("tbody tr").length,
+            out: all("tbody tr.out").length, needle: parseFloat(document.querySelector(`${box} i`).style.left),
+            from: cumulative(now.previousSibling), to: cumulative(now),
+            says: document.querySelector(`${box} [role=status]`).textContent };
+    }""", TRY)
+
+
+def winner(trace, number: int, how: Sampling, uniform: float) -> str:
+    logits = torch.from_numpy(trace.values(f"round{number}.head"))
+    token = choose(logits, torch.tensor([uniform]), how).item()
+    return f"{token} {trace.label_list('vocabulary')[token]}"
+
+
+def test_other_settings_choose_another_token(generation, generation_trace):
+    """Hotter, with more candidates, and another number drawn: what wins is what the library would draw."""
+    words, box = WORDS["en"], playground(generation, 2)
+    assert words("try.computed") in box.inner_text()
+    start = tried(generation)
+    assert start["winner"] == f"{IDS[2]} E4·BD"
+    assert words("try.recorded_settings") in start["says"]
+    assert start["settings"][:3] == [0.8, 5, 1]
+    temperature, top_k, top_p, uniform = (box.locator(".range input[type=range]").nth(n) for n in range(4))
+    temperature.fill("3")
+    top_k.fill("50")
+    seen = set()
+    for share in (0.05, 0.5, 0.9, 0.98):
+        uniform.fill(str(share))
+        now = tried(generation)
+        assert now["winner"] == now["piece"] == winner(generation_trace, 2, Sampling(3, 50), share)
+        assert now["from"] <= share < now["to"] + 1e-6
+        same = now["winner"] == start["winner"]
+        assert (words("try.same") in now["says"]) == same
+        assert words("try.recorded_settings") not in now["says"]
+        seen.add(now["winner"])
+    assert len(seen) > 1
+    top_p.fill("0.3")
+    now = tried(generation)
+    assert now["winner"] == winner(generation_trace, 2, Sampling(3, 50, 0.3), 0.98)
+    assert 0 < now["out"] < now["rows"] == 50
+    box.get_by_role("button", name=words("try.reset")).click()
+    assert tried(generation) == start
+
+
+def test_the_number_of_another_seed(generation, generation_trace):
+    box = playground(generation, 3)
+    for seed in (8, 2**40 + 3):
+        generator = torch.Generator().manual_seed(seed)
+        third = [torch.rand((), generator=generator).item() for _ in range(3)][-1]
+        box.locator("input[type=number]").fill(str(seed))
+        now = tried(generation)
+        assert now["uniform"] == pytest.approx(third, abs=1e-6)
+        assert now["winner"] == winner(generation_trace, 3, Sampling(0.8, 5), third)
+
+
+def test_the_number_is_dragged_along_the_bar(generation, generation_trace):
+    box = playground(generation, 4)
+    box.locator(".range input[type=range]").nth(0).fill("3")
+    box.locator(".range input[type=range]").nth(1).fill("50")
+    bar = box.locator(".cumulative")
+    bar.scroll_into_view_if_needed()
+    at = bar.bounding_box()
+    seen = set()
+    generation.mouse.move(at["x"] + 3, at["y"] + 9)
+    generation.mouse.down()
+    for share in (0.2, 0.55, 0.75, 0.97, 1.2):
+        x = at["x"] + at["width"] * share
+        generation.mouse.move(x, at["y"] + 9)
+        now = tried(generation)
+        assert now["uniform"] == pytest.approx(min(share, 0.999999), abs=0.01)
+        assert now["winner"] == now["piece"]
+        assert now["from"] <= now["uniform"] <= now["to"] + 1e-6
+        assert now["needle"] / 100 == pytest.approx(now["uniform"], abs=1e-6)
+        under = generation.evaluate("""([x, y]) => [x - 1, x, x + 1].flatMap((x) => document.elementsFromPoint(x, y))
+            .filter((one) => one.classList.contains("piece")).map((one) => one.title)""", [x, at["y"] + 9])
+        assert now["winner"] in under or share > 1  # the bar is drawn to scale, to a pixel
+        seen.add(now["winner"])
+    generation.mouse.up()
+    assert len(seen) > 2
+    generation.mouse.move(at["x"] + 5, at["y"] + 9)
+    assert tried(generation) == now  # let go
+
+
+def test_a_long_table_sorted_by_value(generation, generation_trace):
+    """The first row is the largest logit; it opens as what it is; searching finds its row where it stands now."""
+    go(generation, "#step=round2.head")
+    place(generation)
+    logits = generation_trace.values("round2.head")[0]
+    order = np.argsort(-logits, kind="stable")
+    labels = generation_trace.label_list("vocabulary")
+    box = generation.locator('.step.current [data-array="round2.head"] .made')
+    sort, rows = box.get_by_role("button", name=WORDS["en"]("sort_values")), box.locator("tbody tr:not(.spacer)")
+    sort.click()
+    assert sort.get_attribute("aria-pressed") == "true"
+    shown = rows.evaluate_all("(rows) => rows.slice(0, 20).map((row) => [...row.children].map((c) => c.textContent))")
+    assert shown == [[f"{i} {labels[i]}", format_number(logits[i])] for i in order[:20]]
+    rows.first.locator("td").click()
+    number = opened(generation)
+    assert (number["index"], number["verdict"]) == ([0, int(logits.argmax())], "verdict ok")
+    assert number["big"] == shortest(logits.max())
+    assert rows.first.locator("td").get_attribute("class").endswith("sel")
+    search = box.locator("input[type=search]")
+    search.fill("254")
+    search.press("Enter")
+    found = box.locator("tr.found")
+    assert found.locator("th").inner_text() == f"254 {labels[254]}"
+    assert int(found.get_attribute("aria-rowindex")) == 2 + int(np.flatnonzero(order == 254)[0])
+    found.locator("td").click()
+    assert opened(generation)["index"] == [0, 254]
+    sort.click()
+    assert rows.first.locator("th").inner_text() == f"0 {labels[0]}"

@@ -1,0 +1,152 @@
+"""The pages for everybody: small screens, print, without motion, without scripts, from a server, and axe."""
+
+
+# Screens, print, motion, no scripts ------------------------------------------------------------------
+
+def overflow(page) -> int:
+    """By how many pixels the page is wider than the window."""
+    return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_phone_scrolls_tables_and_never_the_page(new_page, site, recordings, language):
+    draw = random.Random(2)
+    for route in ROUTES:
+        trace = recordings[route]
+        page = visit(new_page(viewport=PHONE), address(site, route, language))
+        chosen = {"training": ["head", "grad.token_embedding", "cross_entropy"], "generation": ["round1.sampler.top_k"]}
+        for step in [*draw.sample(steps_of(trace), 7), *chosen[route]]:
+            go(page, f"#step={step}")
+            assert overflow(page) <= 0, (route, step)
+            shown = page.locator(".step.current td[data-r]")
+            if shown.count():
+                shown.last.click()
+                opened(page)
+                assert overflow(page) <= 0, (route, step, "with a number")
+                panel = page.locator("#number").bounding_box()
+                assert panel["x"] >= 0
+                assert panel["x"] + panel["width"] <= PHONE["width"]
+                page.locator("#number .close").click()
+    for name in (f"{language}/index.html", "index.html"):
+        page.goto((site / name).as_uri())
+        assert overflow(page) <= 0, name
+
+
+def test_a_window_that_changes_its_size(page, site):
+    visit(page, address(site, "training", "en", "#step=blocks.0.norm_1"))
+    page.locator(".step.current .made td[data-r]").nth(5).click()
+    number = opened(page)
+    for width in (360, 700, 1000, 1920, 360):
+        page.set_viewport_size({"width": width, "height": 700})
+        page.evaluate("tools.frame()")
+        assert overflow(page) <= 0, width
+        assert opened(page) == number
+    page.keyboard.press("n")
+    page.evaluate("tools.frame()")
+    assert overflow(page) <= 0
+
+
+def test_reduced_motion(new_page, site):
+    page = visit(new_page(reduced_motion="reduce"), address(site, "training", "en", "#step=blocks.0.attention.scores"))
+    assert page.evaluate("getComputedStyle(document.querySelector('td[data-r]')).transitionDuration") in ("0s", "")
+    page.locator(".step.current .made td[data-r]").nth(6).click()
+    opened(page)
+    page.locator("#number .pick .chip").first.click()
+    page.evaluate("tools.frame()")
+    assert page.locator(".flying").count() == 0
+    assert page.evaluate("document.getAnimations().filter((a) => a.playState === 'running').length") == 0
+
+
+def test_print(page, site):
+    visit(page, address(site, "training", "en", "#step=blocks.0.norm_1"))
+    page.locator(".step.current .made td[data-r]").first.click()
+    opened(page)
+    page.emulate_media(media="print")
+    for part in (".top nav", ".chapters", ".bar", ".contents", ".go", "#number", ".skip"):
+        assert page.locator(part).first.is_hidden(), part
+    for part in ("h2", ".say", ".formula", ".legend", ".made table"):
+        assert page.locator(f".step.current {part}").first.is_visible(), part
+    page.emulate_media(media="print", color_scheme="dark")
+    colours = page.evaluate("""() => { const style = getComputedStyle(document.body);
+        return [style.color, style.backgroundColor]; }""")
+    ink, paper = (sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in colours)
+    assert ink < paper  # dark ink on light paper
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_without_scripts_all_is_there_to_read(new_page, site, recordings, route, language):
+    steps = steps_of(recordings[route])
+    page = new_page(java_script_enabled=False, viewport=DESK)
+    page.goto(address(site, route, language))
+    assert page.locator(".no-script").inner_text() == WORDS[language]("no_script")
+    for part in (".go", ".bar", "#number"):
+        assert page.locator(part).first.is_hidden(), part
+    told = page.locator("section.step").evaluate_all("""(sections) => sections.map((section) => {
+        const said = ["h2", ".say"].map((part) => section.querySelector(part))
+            .map((part) => part.checkVisibility() && part.textContent.trim().length > 0);
+        const hidden = [...section.querySelectorAll(".formula math")].filter((one) => !one.checkVisibility()).length;
+        return [section.id, section.checkVisibility(), ...said, hidden];
+    })""")
+    assert [name for name, *_ in told] == [f"step={step}" for step in steps]
+    assert [step for step, visible, title, said, hidden in told if hidden or not (visible and title and said)] == []
+    for number in (1, len(steps) // 2, len(steps) - 1):
+        link = page.locator(f'.contents a[data-step="{steps[number]}"]')
+        page.goto(f"{address(site, route, language)}{link.get_attribute('href')}")
+        page.wait_for_timeout(300)
+        top = page.locator(f'section[data-step="{steps[number]}"]').bounding_box()["y"]
+        assert -5 <= top < DESK["height"] - 100, steps[number]
+
+
+def test_from_a_server(new_page, site, training_trace):
+    """The same from http://, and no request goes anywhere else."""
+    quiet = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(quiet, directory=str(site))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        base = f"http://127.0.0.1:{server.server_port}/"
+        page = new_page(allowed=(base, "data:", "blob:"))
+        page.goto(base)
+        page.locator('a[href="en/index.html"]').click()
+        page.wait_for_url("**/en/index.html")
+        page.locator('main a[href="training.html"]').first.click()
+        page.add_init_script(TOOLS)
+        visit(page, f"{base}en/training.html")
+        page.keyboard.press("n")
+        go(page, "#step=head&of=head&t=4&v=220")
+        number = opened(page)
+        assert number["big"] == shortest(training_trace.values("head")[4, 220])
+        assert number["verdict"] == "verdict ok"
+        visit(page, f"{base}zh/generation.html#step=round2.sampler.draw")
+        assert place(page)["step"] == "round2.sampler.draw"
+        server.shutdown()
+
+
+# Accessibility ---------------------------------------------------------------------------------------
+
+def violations(page) -> list:
+    found = Axe().run(page, options={"preload": False}).response["violations"]  # the policy lets nothing be fetched
+    return [(one["id"], one["help"], [node["html"][:160] for node in one["nodes"][:4]]) for one in found]
+
+
+@pytest.mark.parametrize(("language", "scheme", "viewport"), [
+    ("en", "light", DESK), ("zh", "dark", DESK), ("zh", "light", PHONE), ("en", "dark", PHONE)])
+def test_accessibility(new_page, site, training_trace, language, scheme, viewport):
+    page = new_page(color_scheme=scheme, viewport=viewport, reduced_motion="reduce")
+    for name in ("index.html", f"{language}/index.html"):
+        page.goto((site / name).as_uri())
+        assert violations(page) == [], name
+    number = fragment_of(training_trace, "blocks.0.attention.scores", [0, 2, 1])
+    row = "#step=adamw.token_embedding.weight&of=token_embedding.weight&r=220&d=0"
+    candidate = "#step=round1.sampler.top_k&of=round1.sampler.top_k.ids&c=1"
+    places = {"training": ["", "#step=text.merges", number, "#step=head", "#step=series.loss", row],
+              "generation": ["", "#step=round2.sampler.draw", candidate, "#step=round5.bytes"]}
+    for route, fragments in places.items():
+        visit(page, address(site, route, language))
+        for fragment in fragments:
+            if fragment:
+                go(page, fragment)
+            if "&of=" in fragment:
+                opened(page)
+            assert violations(page) == [], (route, fragment)
+    page.click("#help-open")
+    assert violations(page) == []

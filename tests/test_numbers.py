@@ -1,0 +1,240 @@
+"""Numbers opened in the pages: recomputed, followed back to the ids and on to where they are used.
+
+Numbers are recomputed by the page's own modules and compared with the recording.  They must agree within
+`ULPS` float32 steps (units in the last place) of the recorded number or, where terms cancel, of the largest
+operand, term or intermediate result of its working; where an operand is itself not stored, within `ULPS_TWICE`.
+"""
+
+
+# Numbers ---------------------------------------------------------------------------------------------
+
+LAB = """async (route) => {
+    const { Store } = await import("store");
+    const { Working } = await import("working");
+    const { numpyCode } = await import("code");
+    const store = await Store.open(route, "../");
+    const operands = (array) => Object.values(store.step(array)?.operands ?? {});
+    window.lab = {
+        store,
+        async recompute(array, indices) {
+            await store.load([array, ...operands(array)]);
+            return indices.map((index) => {
+                const computation = store.computation(array);
+                const symbols = store.outline.symbols[store.step(array).kind];
+                const working = new Working(computation, store, symbols).explain(index);
+                const floats = working.reads.filter((read) => store.array(read.array).dtype !== "int64");
+                const terms = working.lines.flatMap((line) => line.terms?.list ?? []);
+                const sizes = [...working.lines, ...terms, ...floats].map(({ value }) => Math.abs(value));
+                return { shown: store.value(array, index), working: working.value, direct: computation.value(index),
+                    largest: sizes.filter(Number.isFinite).reduce((a, b) => Math.max(a, b), 0) };
+            });
+        },
+        async uses(array, index) {
+            for (const { id } of store.usesOf.get(array) ?? []) await store.load(operands(id));
+            return store.uses(array, index);
+        },
+        async code(array, index) {
+            await store.load([array, ...operands(array)]);
+            return numpyCode(store, array, index);
+        },
+    };
+}"""
+
+
+@pytest.fixture(scope="module")
+def labs(module_page, site):
+    """For each route a page on which the page's own modules can be called."""
+    found = {}
+    for route in ROUTES:
+        found[route] = visit(module_page(), address(site, route))
+        found[route].evaluate(LAB, route)
+    return found
+
+
+def some_indices(shape: tuple[int, ...], draw: random.Random) -> list[list[int]]:
+    """The first, the last and one more."""
+    corners = [[0] * len(shape), [length - 1 for length in shape], [draw.randrange(length) for length in shape]]
+    return [list(index) for index in dict.fromkeys(map(tuple, corners))]
+
+
+def ulp(value: float) -> float:
+    return float(np.spacing(np.float32(abs(value))))
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_every_step_can_be_recomputed(labs, recordings, route):
+    trace, draw = recordings[route], random.Random(12)
+    replay = Replay(trace, AXES)
+    count, wrong = 0, []
+    for step in trace.steps:
+        array = trace.arrays[step]
+        if not array.size:
+            continue
+        known = replay.values(step)
+        twice = any(trace.arrays[name].derived for name in trace.steps[step].operands.values())
+        allowed = ULPS_TWICE if twice else ULPS
+        indices = some_indices(array.shape, draw)
+        results = labs[route].evaluate("([array, indices]) => lab.recompute(array, indices)", [step, indices])
+        for index, result in zip(indices, results, strict=True):
+            recorded, value = known[tuple(index)].item(), float(result["working"])
+            same = recorded == value or (np.isnan(recorded) and np.isnan(value))
+            difference = 0 if same else abs(value - recorded)
+            count += 1
+            if difference > allowed * max(ulp(recorded), ulp(result["largest"])):
+                scales = [difference / ulp(size) for size in (recorded, result["largest"])]
+                wrong.append((step, index, recorded, value, *scales))
+            if not np.array_equal([result["direct"]], [value], equal_nan=True):
+                wrong.append((step, index, "the working and the plain computation differ", result))
+            if not array.derived and np.float32(result["shown"]) != np.float32(recorded):
+                wrong.append((step, index, "not the recorded number", result["shown"], recorded))
+    assert count > 400
+    assert wrong == []
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_numbers_opened_by_a_click(page, site, recordings, route):
+    """A click on a cell opens the number, the verdict is good, its operands lead on."""
+    trace, draw = recordings[route], random.Random(21)
+    made = {}  # for each kind of number a step that shows one
+    for step in draw.sample(list(trace.steps), len(trace.steps)):
+        if trace.arrays[step].size and not trace.arrays[step].derived:
+            made.setdefault((trace.steps[step].kind, trace.steps[step].target), step)
+    assert len(made) > CLICKED
+    view_of = {step: view.id for chapter in trace.chapters for view in chapter.views for step in view.steps}
+    visit(page, address(site, route))
+    followed = 0
+    for step in draw.sample(list(made.values()), CLICKED):
+        go(page, f"#step={view_of[step]}")
+        cells = page.locator(f'.step.current [data-array="{step}"] .made td[data-r]')
+        cells.nth(draw.randrange(min(cells.count(), 100))).click()
+        number = opened(page)
+        assert number["array"] == step
+        assert page.locator(f'.step.current [data-array="{step}"] .made td.sel').count() == 1
+        assert number["big"] == shortest(trace.values(step)[tuple(number["index"])])
+        assert number["verdict"] == "verdict ok", number
+        if number["links"]:
+            link = draw.choice(number["links"])
+            page.locator(f'#number .line a[href="{link}"]').first.click()
+            operand = opened(page)
+            assert page.evaluate("location.hash") == link
+            assert operand["array"] in trace.steps[step].operands.values()
+            assert operand["verdict"] in (None, "verdict ok"), operand
+            followed += 1
+    assert followed > CLICKED / 2
+    page.locator("#number .close").click()
+    assert page.locator("#number").is_hidden()
+
+
+def test_the_way_back_from_the_loss(page, site, training_trace):
+    """Always the first operand: from the loss to something that starts the computation."""
+    visit(page, address(site, "training", "en", "#step=loss&of=loss"))
+    way = [opened(page)]
+    while way[-1]["links"]:
+        page.locator("#number .line a").first.click()
+        way.append(opened(page))
+        assert way[-1]["verdict"] == "verdict ok" or not way[-1]["links"], way[-1]
+        assert len(way) < 200
+    assert len(way) > 8
+    assert way[-1]["array"] not in training_trace.steps
+    assert page.locator("#number").inner_text().count(WORDS["en"]("no_operands")) == 1
+
+
+USED = ("linear", "scaled_scores", "softmax", "layer_norm", "embedding", "split_heads", "concatenate_heads",
+        "causal_mask", "cross_entropy", "weighted_sum", "append", "window", "last_position", "mean", "tied_head", "add")
+
+
+@pytest.mark.parametrize("kind", USED)
+def test_where_a_number_is_used(labs, recordings, kind):
+    """Against brute force: the outputs that change when the number does are those that the page names."""
+    draw, numbers = random.Random(kind), np.random.default_rng(8)
+    trace = recordings["generation" if kind == "last_position" else "training"]
+    replay = Replay(trace, AXES)
+    cases = 0
+    for target in KINDS[kind].targets:
+        if (kind, target) == ("embedding", "d_table"):
+            continue  # the next test
+        steps = [step for step in trace.steps.values() if (step.kind, step.target) == (kind, target)]
+        for step in draw.sample(steps, min(2, len(steps))):
+            # Any numbers will do: what depends on what must not hang on zeros that were recorded.
+            operands = {name: values if values.dtype.kind == "i" else numbers.normal(size=values.shape)
+                        for name, values in ((name, replay.values(array)) for name, array in step.operands.items())}
+            for operand, array in step.operands.items():
+                # A whole number that is compared or looked up changes nothing when the result happens to be the same.
+                if operands[operand].dtype.kind == "i" and kind not in ("append", "window"):
+                    continue
+                for index in some_indices(operands[operand].shape, draw):
+                    changed = changed_by(replay, step, operands, array, index)
+                    assert named_by(labs[trace.route], step, array, index, changed.shape) == changed.tolist(), (
+                        step.id, array, index)
+                    cases += 1
+    assert cases >= 3
+
+
+def test_a_gradient_goes_to_every_row_of_the_table(labs):
+    """To one row with a factor of 1, to all others with 0: the formula reads it for all."""
+    step = "grad.token_embedding.weight@token_embedding"
+    uses = labs["training"].evaluate("([array, index]) => lab.uses(array, index)", ["grad.token_embedding", [2, 5]])
+    assert [use["pattern"] for use in uses if use["id"] == step] == [[None, 5]]
+
+
+def changed_by(replay, step, operands, array, index) -> np.ndarray:
+    """Which numbers of the step's array change when this number of an operand does."""
+    def compute(given):
+        shape = replay.trace.arrays[step.id].shape
+        return evaluate(Computation(replay.equations(step), given, step.attributes, shape)).value
+
+    other = {name: values.copy() if step.operands[name] == array else values for name, values in operands.items()}
+    for name in step.operands:
+        if step.operands[name] == array:
+            other[name][tuple(index)] += 1
+    before, after = compute(operands), compute(other)
+    same = before == after  # infinities included
+    with np.errstate(invalid="ignore"):
+        return ~same & ~(np.abs(before - after) < 1e-11)
+
+
+def named_by(page, step, array, index, shape) -> list:
+    named = np.zeros(shape, dtype=bool)
+    for use in page.evaluate("([array, index]) => lab.uses(array, index)", [array, index]):
+        if use["id"] == step.id:
+            named[tuple(slice(None) if at is None else at for at in use["pattern"])] = True
+    return named.tolist()
+
+
+def test_uses_lead_on(page, site, training_trace):
+    """From a token's id to its row, from there to what reads it, and on."""
+    visit(page, address(site, "training", "en", fragment_of(training_trace, "x", [2])))
+    for _ in range(8):
+        number = opened(page)
+        uses = page.locator("#number .uses a")
+        assert uses.count() > 0, number
+        if page.locator("#number .uses:not([open])").count():
+            page.locator("#number .uses summary").click()
+        link = uses.last.get_attribute("href")
+        uses.last.click()
+        page.evaluate("(link) => tools.until(() => location.hash === link)", link)
+        assert opened(page)["array"] != number["array"]
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_the_numpy_code_of_a_number_runs(labs, recordings, route, monkeypatch):
+    """The program that the page writes prints the number, recomputed and as recorded."""
+    trace, draw = recordings[route], random.Random(5)
+    monkeypatch.chdir(TRACES)
+    found = {}
+    for step in draw.sample(list(trace.steps), len(trace.steps)):
+        if trace.arrays[step].size:
+            found.setdefault((trace.steps[step].kind, trace.steps[step].target), step)
+    replay = Replay(trace, AXES)
+    for step in found.values():
+        if step.startswith("receipt.predicted.token"):
+            continue
+        index = some_indices(trace.arrays[step].shape, draw)[-1]
+        code = labs[route].evaluate("([array, index]) => lab.code(array, index)", [step, index])
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, step, "exec"), {})
+        computed, *recorded = map(float, re.findall(r"(?:np\.float\d+\()?(-?[\w.+-]+)\)?", printed.getvalue()))
+        known = replay.values(step)[tuple(index)]
+        np.testing.assert_allclose(computed, known, rtol=2e-5, atol=2e-5, err_msg=step)
+        assert [known.dtype.type(value) for value in recorded] == ([] if trace.arrays[step].derived else [known]), step
