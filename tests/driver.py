@@ -1,15 +1,16 @@
 """The site's pages in a browser, driven: where they are, what they show, which number is open."""
 
-import random
 from pathlib import Path
 
 import numpy as np
 
+from site_builder.build import MORE_ROUTES, ROUTES
 from site_builder.pages import format_number
 from site_builder.prose import LANGUAGES
 from site_builder.strings import Strings
 from tracer.schema import AXES, Trace
 
+ALL_ROUTES = (*ROUTES, *MORE_ROUTES)
 WORDS = {language: Strings(language) for language in LANGUAGES}
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 800}
@@ -38,6 +39,20 @@ window.tools = {
             if (performance.now() - start > 60000) throw new Error(`${test} stays false on ${tools.place().step}`);
         }
     },
+    async goTo(fragment) {
+        if (location.hash === fragment) return;
+        const changed = new Promise((done) => addEventListener("hashchange", done, { once: true }));
+        location.hash = fragment;
+        await changed;
+    },
+    // By how many pixels the page is wider than the window.
+    overflow: () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    // The panel is about the number that the address names.
+    opened() {
+        const named = new URLSearchParams(location.hash.slice(1)).get("of");
+        return document.querySelector("#number .name code")?.textContent === named
+            && document.querySelector("#number .big");
+    },
     async settled() {
         await tools.until(tools.loaded);
         return tools.place();
@@ -49,6 +64,7 @@ window.tools = {
             where: section.querySelector(".where").textContent, bar: Number(bar.value),
             said: bar.getAttribute("aria-valuetext"), page: document.title, hash: location.hash,
             listed: document.querySelector('.contents [aria-current="step"]').dataset.step,
+            listedTitle: document.querySelector('.contents [aria-current="step"]').textContent,
             notice: document.getElementById("notice").textContent, open: !document.getElementById("number").hidden };
     },
 };
@@ -70,13 +86,7 @@ def place(page) -> dict:
 
 def go(page, fragment: str) -> dict:
     """Follow a link to a place on the same page."""
-    page.evaluate("""async (fragment) => {
-        const changed = new Promise((done) => addEventListener("hashchange", done, { once: true }));
-        const before = location.hash;
-        location.hash = fragment;
-        if (location.hash !== before) await changed;
-    }""", fragment)
-    return place(page)
+    return page.evaluate("async (fragment) => { await tools.goTo(fragment); return tools.settled(); }", fragment)
 
 
 def wait_for_step(page, step: str) -> dict:
@@ -86,12 +96,8 @@ def wait_for_step(page, step: str) -> dict:
 
 def opened(page) -> dict:
     """What the panel says, as soon as it is about the number that the address names."""
-    page.evaluate("""() => tools.until(() => {
-        const named = new URLSearchParams(location.hash.slice(1));
-        return document.querySelector("#number .name code")?.textContent === named.get("of")
-            && document.querySelector("#number .big");
-    })""")
-    return page.evaluate("""() => {
+    return page.evaluate("""async () => {
+        await tools.until(tools.opened);
         const text = (part) => document.querySelector(`#number ${part}`)?.textContent ?? null;
         const index = text(".name").match(/\\[(.*)\\]/);
         return { array: text(".name code"), index: index ? index[1].split(", ").map(Number) : [], big: text(".big"),
@@ -115,3 +121,13 @@ def shortest(value) -> str:
         return format_number(value)
     text = np.format_float_positional(value, trim="-") if value.dtype.kind == "f" else str(value)
     return text.replace("-", "−")
+
+
+def same(shown: str, value) -> bool:
+    """Whether a text of the page is this number, whole: it reads back as the same float32 or integer."""
+    return np.array_equal(value.dtype.type(shown.replace("−", "-").replace("∞", "inf")), value, equal_nan=True)
+
+
+def ulp(value: float) -> float:
+    """The step to the next float32."""
+    return float(np.spacing(np.float32(abs(value))))

@@ -5,6 +5,26 @@ Numbers are recomputed by the page's own modules and compared with the recording
 operand, term or intermediate result of its working; where an operand is itself not stored, within `ULPS_TWICE`.
 """
 
+import contextlib
+import io
+import random
+import re
+from collections import deque
+from pathlib import Path
+
+import numpy as np
+import pytest
+from driver import ALL_ROUTES, WORDS, address, fragment_of, go, opened, same, ulp, visit
+
+from site_builder.build import ROUTES
+from tracer.ops import KINDS, Computation, evaluate
+from tracer.ops.replay import Replay
+from tracer.schema import AXES, Trace
+
+TRACES = Path(__file__).resolve().parent.parent / "traces"
+ULPS, ULPS_TWICE = 4, 16
+CLICKED = 12  # kinds of numbers on each page that are opened by hand
+
 
 # Numbers ---------------------------------------------------------------------------------------------
 
@@ -16,6 +36,11 @@ LAB = """async (route) => {
     const operands = (array) => Object.values(store.step(array)?.operands ?? {});
     window.lab = {
         store,
+        async recomputeAll(wanted) {
+            const found = [];
+            for (const [array, indices] of wanted) found.push(await lab.recompute(array, indices));
+            return found;
+        },
         async recompute(array, indices) {
             await store.load([array, ...operands(array)]);
             return indices.map((index) => {
@@ -45,7 +70,7 @@ LAB = """async (route) => {
 def labs(module_page, site):
     """For each route a page on which the page's own modules can be called."""
     found = {}
-    for route in ROUTES:
+    for route in ALL_ROUTES:
         found[route] = visit(module_page(), address(site, route))
         found[route].evaluate(LAB, route)
     return found
@@ -57,29 +82,20 @@ def some_indices(shape: tuple[int, ...], draw: random.Random) -> list[list[int]]
     return [list(index) for index in dict.fromkeys(map(tuple, corners))]
 
 
-def ulp(value: float) -> float:
-    return float(np.spacing(np.float32(abs(value))))
-
-
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("route", ALL_ROUTES)
 def test_every_step_can_be_recomputed(labs, recordings, route):
     trace, draw = recordings[route], random.Random(12)
     replay = Replay(trace, AXES)
-    count, wrong = 0, []
-    for step in trace.steps:
-        array = trace.arrays[step]
-        if not array.size:
-            continue
-        known = replay.values(step)
+    wanted = [(step, some_indices(trace.arrays[step].shape, draw)) for step in trace.steps if trace.arrays[step].size]
+    wrong = []
+    for (step, indices), results in zip(wanted, labs[route].evaluate("lab.recomputeAll", wanted), strict=True):
+        array, known = trace.arrays[step], replay.values(step)
         twice = any(trace.arrays[name].derived for name in trace.steps[step].operands.values())
         allowed = ULPS_TWICE if twice else ULPS
-        indices = some_indices(array.shape, draw)
-        results = labs[route].evaluate("([array, indices]) => lab.recompute(array, indices)", [step, indices])
         for index, result in zip(indices, results, strict=True):
             recorded, value = known[tuple(index)].item(), float(result["working"])
             same = recorded == value or (np.isnan(recorded) and np.isnan(value))
             difference = 0 if same else abs(value - recorded)
-            count += 1
             if difference > allowed * max(ulp(recorded), ulp(result["largest"])):
                 scales = [difference / ulp(size) for size in (recorded, result["largest"])]
                 wrong.append((step, index, recorded, value, *scales))
@@ -87,7 +103,40 @@ def test_every_step_can_be_recomputed(labs, recordings, route):
                 wrong.append((step, index, "the working and the plain computation differ", result))
             if not array.derived and np.float32(result["shown"]) != np.float32(recorded):
                 wrong.append((step, index, "not the recorded number", result["shown"], recorded))
-    assert count > 400
+    assert len(wanted) > 200
+    assert wrong == []
+
+
+OPEN = """async (links) => {
+    const found = [];
+    for (const link of links) {
+        await tools.goTo(link);
+        while (!tools.opened()) await new Promise((done) => setTimeout(done)); // sooner than the next frame
+        const verdict = document.querySelector("#number .verdict");
+        found.push([document.querySelector("#number .big").textContent, verdict?.classList.contains("ok") ?? null,
+            Number(verdict?.dataset.ulps), Number(verdict?.dataset.scaled)]);
+    }
+    return found;
+}"""
+
+
+@pytest.mark.parametrize("route", ALL_ROUTES)
+def test_a_number_of_every_step_opens_and_agrees(page, site, recordings, route):
+    """In the panel, by its link: the recorded number whole, and beside it the same one recomputed."""
+    trace, draw, wanted = recordings[route], random.Random(4), []
+    for step in trace.steps:
+        array = trace.arrays[step]
+        if array.size and not array.derived:
+            wanted.append((step, [draw.randrange(length) for length in array.shape]))
+    visit(page, address(site, route))
+    found = page.evaluate(OPEN, [fragment_of(trace, step, index) for step, index in wanted])
+    wrong = []
+    for (step, index), (shown, agrees, apart, scaled) in zip(wanted, found, strict=True):
+        twice = any(trace.arrays[name].derived for name in trace.steps[step].operands.values())
+        if not same(shown, trace.values(step)[tuple(index)]) or not agrees or min(apart, scaled) > (
+                ULPS_TWICE if twice else ULPS):
+            wrong.append((step, index, shown, agrees, apart, scaled))
+    assert len(wanted) > 200
     assert wrong == []
 
 
@@ -110,7 +159,7 @@ def test_numbers_opened_by_a_click(page, site, recordings, route):
         number = opened(page)
         assert number["array"] == step
         assert page.locator(f'.step.current [data-array="{step}"] .made td.sel').count() == 1
-        assert number["big"] == shortest(trace.values(step)[tuple(number["index"])])
+        assert same(number["big"], trace.values(step)[tuple(number["index"])])
         assert number["verdict"] == "verdict ok", number
         if number["links"]:
             link = draw.choice(number["links"])
@@ -125,18 +174,58 @@ def test_numbers_opened_by_a_click(page, site, recordings, route):
     assert page.locator("#number").is_hidden()
 
 
-def test_the_way_back_from_the_loss(page, site, training_trace):
-    """Always the first operand: from the loss to something that starts the computation."""
+def way(trace: Trace, start: str, end: str) -> list[str]:
+    """The shortest way of arrays from `start` to `end`, each an operand of the one before."""
+    before, waiting = {start: None}, deque([start])
+    while end not in before:
+        here = waiting.popleft()
+        for operand in trace.steps[here].operands.values() if here in trace.steps else ():
+            if operand not in before:
+                before[operand] = here
+                waiting.append(operand)
+    found = [end]
+    while before[found[-1]]:
+        found.append(before[found[-1]])
+    return found[::-1]
+
+
+def follow(page, arrays: list[str], part: str) -> list[dict]:
+    """From the opened number along `arrays`, each time by a link of the panel."""
+    seen = [opened(page)]
+    for array in arrays[1:]:
+        if part == ".uses" and page.locator("#number .uses:not([open])").count():
+            page.locator("#number .uses summary").click()
+        name = array.replace("@", "%40")
+        page.locator(f'#number {part} a[href*="of={name}&"], #number {part} a[href$="of={name}"]').first.click()
+        seen.append(opened(page))
+    assert [number["array"] for number in seen] == arrays
+    return seen
+
+
+@pytest.mark.parametrize("end", ["x", "text.bytes"])
+def test_the_way_back_from_the_loss_reaches_the_ids_and_the_bytes(page, site, training_trace, end):
     visit(page, address(site, "training", "en", "#step=loss&of=loss"))
-    way = [opened(page)]
-    while way[-1]["links"]:
-        page.locator("#number .line a").first.click()
-        way.append(opened(page))
-        assert way[-1]["verdict"] == "verdict ok" or not way[-1]["links"], way[-1]
-        assert len(way) < 200
-    assert len(way) > 8
-    assert way[-1]["array"] not in training_trace.steps
-    assert page.locator("#number").inner_text().count(WORDS["en"]("no_operands")) == 1
+    seen = follow(page, way(training_trace, "loss", end), ".line")
+    assert len(seen) > 6
+    assert {number["verdict"] for number in seen[:-1]} == {"verdict ok"}
+    last = seen[-1]
+    assert same(last["big"], training_trace.values(end)[tuple(last["index"])])
+    if end not in training_trace.steps:
+        assert page.locator("#number").inner_text().count(WORDS["en"]("no_operands")) == 1
+
+
+def test_the_new_value_of_a_parameter_leads_to_both_losses(page, site, training_trace):
+    """E[220, 0] after the update: back to the loss whose gradient it follows, on to the next forward's loss."""
+    after = "adamw.token_embedding.weight.after"
+    start = fragment_of(training_trace, after, [220, 0])
+    visit(page, address(site, "training", "en", start))
+    back = follow(page, way(training_trace, after, "grad.loss"), ".line")
+    assert back[-1]["big"] == "1"
+    go(page, start)
+    on = way(training_trace, "again.loss", after)[::-1]
+    seen = follow(page, on, ".uses")
+    assert seen[0]["index"] == [220, 0]
+    assert same(seen[-1]["big"], training_trace.values("again.loss"))
 
 
 USED = ("linear", "scaled_scores", "softmax", "layer_norm", "embedding", "split_heads", "concatenate_heads",

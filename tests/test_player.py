@@ -1,5 +1,24 @@
 """The player in a browser: step by step, by keys, by links, through the history; and hostile hands."""
 
+import random
+import re
+
+import pytest
+from driver import (
+    ALL_ROUTES,
+    TOOLS,
+    WORDS,
+    address,
+    go,
+    opened,
+    place,
+    shortest,
+    steps_of,
+    visit,
+    wait_for_step,
+)
+
+from site_builder.pages import format_number
 
 # Step by step ----------------------------------------------------------------------------------------
 
@@ -15,19 +34,20 @@ WALK = """async ([by, most]) => {
 }"""
 
 
-@pytest.mark.parametrize("route", ROUTES)
-def test_walk_to_the_end_by_the_button_and_some_way_back(page, site, recordings, route):
-    steps = steps_of(recordings[route])
-    visit(page, address(site, route))
+@pytest.mark.parametrize(("route", "language"), [("training", "en"), ("generation", "zh"), ("long", "en")])
+def test_walk_to_the_end_by_the_button_and_some_way_back(page, site, recordings, route, language):
+    steps, words = steps_of(recordings[route]), WORDS[language]
+    visit(page, address(site, route, language))
     seen = [place(page), *page.evaluate(WALK, [1, 9999])]
     assert [at["step"] for at in seen] == steps
     for number, at in enumerate(seen, start=1):
         assert at["others"] == 0
-        assert at["where"].endswith(WORDS["en"]("step_of", n=number, total=len(steps)))
+        assert at["where"].endswith(words("step_of", n=number, total=len(steps)))
         assert at["bar"] == number
-        assert at["said"] == f"{WORDS['en']('step_of', n=number, total=len(steps))}: {at['title']}"
-        assert at["page"] == f"{at['title']} · {WORDS['en']('site')}"
+        assert at["said"] == f"{words('step_of', n=number, total=len(steps))}: {at['title']}"
+        assert at["page"] == f"{at['title']} · {words('site')}"
         assert at["listed"] == at["step"]
+        assert at["listedTitle"] == at["title"]
         assert at["hash"] in ("", f"#step={at['step']}")
         assert at["notice"] == ""
         assert not at["open"]
@@ -36,32 +56,16 @@ def test_walk_to_the_end_by_the_button_and_some_way_back(page, site, recordings,
     assert back == seen[-2:-32:-1]
 
 
-@pytest.mark.parametrize("route", ROUTES)
-def test_titles_are_those_of_the_page_without_scripts(new_page, site, recordings, route):
-    plain = new_page(java_script_enabled=False)
-    plain.goto(address(site, route, "zh"))
-    titles = plain.locator("section.step h2").all_text_contents()
-    page = visit(new_page(), address(site, route, "zh"))
-    steps = steps_of(recordings[route])
-    for number in range(0, len(steps), 9):
-        at = go(page, f"#step={steps[number]}")
-        assert at["title"] == titles[number]
-        assert at["where"].endswith(WORDS["zh"]("step_of", n=number + 1, total=len(steps)))
-        assert at["page"] == f"{titles[number]} · {WORDS['zh']('site')}"
-
-
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("route", ALL_ROUTES)
 def test_every_step_has_a_link(page, site, recordings, route):
-    """In any order, and each on a page of its own for a few."""
+    """In any order, and one on a page of its own."""
     steps = steps_of(recordings[route])
     order = random.Random(3).sample(steps, len(steps))
     visit(page, address(site, route))
     shown = page.evaluate("""async (steps) => {
         const shown = [];
         for (const step of steps) {
-            const changed = new Promise((done) => addEventListener("hashchange", done, { once: true }));
-            location.hash = `#step=${step}`;
-            await changed;
+            await tools.goTo(`#step=${step}`);
             shown.push(tools.place());
         }
         return shown;
@@ -69,10 +73,9 @@ def test_every_step_has_a_link(page, site, recordings, route):
     assert [at["step"] for at in shown] == order
     assert [at["listed"] for at in shown] == order
     assert {at["notice"] for at in shown} == {""}
-    for step in [steps[-1], *order[:3]]:
-        page.goto("about:blank")
-        visit(page, address(site, route, "en", f"#step={step}"))
-        assert place(page)["step"] == step
+    page.goto("about:blank")
+    visit(page, address(site, route, "en", f"#step={steps[-1]}"))
+    assert place(page)["step"] == steps[-1]
 
 
 def test_clicks_on_buttons_lists_and_legends(page, site, training_trace):
@@ -196,37 +199,66 @@ def test_the_bar_can_be_dragged(page, site, training_trace):
     wait_for_step(page, steps[-1])
 
 
+# Timers of a second and more wait until they are let go: none is left when nothing is to come.
+SLOW_TIMERS = """
+const wait = window.setTimeout, stop = window.clearTimeout;
+let last = -1;
+window.slow = new Map();
+window.setTimeout = (run, ms, ...rest) => {
+    if (!(ms >= 1000)) return wait(run, ms, ...rest);
+    slow.set(--last, run);
+    return last;
+};
+window.clearTimeout = (id) => { if (!slow.delete(id)) stop(id); };
+window.nextTimer = () => { const [[id, run]] = slow; slow.delete(id); run(); };
+"""
+
+
 def test_play_goes_on_by_itself_and_stops(page, site, training_trace):
     steps = steps_of(training_trace)
+    page.add_init_script(SLOW_TIMERS)
     visit(page, address(site, "training"))
     page.select_option("#speed", "fast")
     page.click("#play")
-    wait_for_step(page, steps[2])
-    page.keyboard.press("n")
+    for step in steps[1:4]:
+        page.evaluate("nextTimer()")
+        wait_for_step(page, step)
+    assert page.get_attribute("#play", "aria-pressed") == "true"
     page.click("#play")
-    stopped = place(page)["step"]
-    time.sleep(2.5)
-    assert place(page)["step"] == stopped
+    assert page.get_attribute("#play", "aria-pressed") == "false"
+    assert page.evaluate("slow.size") == 0
+    assert place(page)["step"] == steps[3]
+    page.keyboard.press("End")
+    page.keyboard.press("p")
+    page.evaluate("tools.frame()")
+    page.click("#play")
+    page.evaluate("nextTimer()")
+    wait_for_step(page, steps[-1])
+    assert page.evaluate("slow.size") == 0  # the end
     assert page.get_attribute("#play", "aria-pressed") == "false"
 
 
-@pytest.mark.parametrize("fragment", [
-    "#step=nowhere", "#step=", "#step=toString", "#step=__proto__", "#of=y2", "#of=constructor", "#of=__proto__",
-    "#step=loss&of=nothing", "#step=loss&of=loss&h=999", "#step=head&of=head&t=0&v=50257", "#of=head&t=-1",
-    "#%", "#&&", "#step=%F0%28", "#<script>", "#step=loss&of=toString&d=1"])
-def test_links_that_name_nothing(page, site, training_trace, fragment):
+NOTHING = ("#step=nowhere", "#step=", "#step=toString", "#step=__proto__", "#of=y2", "#of=constructor", "#of=__proto__",
+           "#step=loss&of=nothing", "#step=loss&of=loss&h=999", "#step=head&of=head&t=0&v=50257", "#of=head&t=-1",
+           "#%", "#&&", "#step=%F0%28", "#<script>", "#step=loss&of=toString&d=1")
+
+
+def test_links_that_name_nothing(page, site, training_trace):
     steps = steps_of(training_trace)
     visit(page, address(site, "training", "en", f"#step={steps[5]}"))
-    at = go(page, fragment)
-    named = re.search(r"step=(loss|head)\b", fragment)
-    assert at["step"] == (named[1] if named else steps[0])
-    lost = "of=" in fragment or ("step=" in fragment and not named)
-    right = re.search(r"of=(loss&h=999|head&t=-1)", fragment)  # what is no axis or no number is not heeded
-    assert bool(at["notice"]) == bool(lost and not right)
-    assert at["open"] == bool(right)
-    page.keyboard.press("End")
-    wait_for_step(page, steps[-1])
-    assert place(page)["notice"] == ""
+    for fragment in NOTHING:
+        at = go(page, fragment)
+        named = re.search(r"step=(loss|head)\b", fragment)
+        assert at["step"] == (named[1] if named else steps[0]), fragment
+        lost = "of=" in fragment or ("step=" in fragment and not named)
+        right = re.search(r"of=(loss&h=999|head&t=-1)", fragment)  # what is no axis or no number is not heeded
+        assert bool(at["notice"]) == bool(lost and not right), fragment
+        assert at["open"] == bool(right), fragment
+        if right:
+            page.keyboard.press("Escape")
+        page.keyboard.press("End")
+        wait_for_step(page, steps[-1])
+        assert place(page)["notice"] == "", fragment
 
 
 def test_the_language_switch_keeps_the_place(page, site, training_trace):
@@ -278,8 +310,8 @@ def test_digits(page, site, training_trace):
         assert page.locator('[data-digits][aria-pressed="true"]').all_text_contents() == [
             WORDS["en"]("all_digits") if digits == "all" else digits]
         cells = page.locator('[data-array="blocks.0.norm_1"] .made td[data-r]').all_text_contents()
-        show = shortest if digits == "all" else partial(format_number, digits=int(digits))
-        assert cells == [show(value) for value in values.ravel()]
+        assert cells == [shortest(value) if digits == "all" else format_number(value, int(digits))
+                         for value in values.ravel()]
     page.click('[data-digits="2"]')
     page.keyboard.press("n")
     assert place(page)["hash"].endswith("&digits=2")
@@ -295,6 +327,12 @@ def test_scripts_move_the_focus_with_the_step(page, site):
 
 # Hostile hands ---------------------------------------------------------------------------------------
 
+ARRIVED = """async () => {
+    await tools.until(() => [...twoRoutes.waiting.keys()].every((name) => twoRoutes.received.has(name)));
+    await tools.frame();
+}"""
+
+
 def test_a_number_that_loads_while_the_learner_goes_on(page, site, training_trace):
     """The last one opened is the one that is shown, whichever arrives last."""
     visit(page, address(site, "training", "en", "#step=loss"))
@@ -309,7 +347,7 @@ def test_a_number_that_loads_while_the_learner_goes_on(page, site, training_trac
         await changed(small);
     }""", [large, small])
     assert opened(page)["array"] == "loss"
-    page.wait_for_timeout(1500)
+    page.evaluate(ARRIVED)
     assert opened(page)["array"] == "loss"
     assert place(page)["step"] == "loss"
     page.evaluate("""async (large) => {
@@ -318,7 +356,8 @@ def test_a_number_that_loads_while_the_learner_goes_on(page, site, training_trac
         document.querySelector('[data-go="1"]').click();
         document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
     }""", large.replace("d=3", "d=4"))
-    page.wait_for_timeout(1000)
+    page.evaluate(ARRIVED)
+    place(page)
 
 
 def test_a_file_that_is_missing_is_named(new_page, site, tmp_path, training_trace):

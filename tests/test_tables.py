@@ -1,5 +1,15 @@
 """Tables in the pages: headers, digits, search, sorting, files, keys."""
 
+from pathlib import Path
+
+import numpy as np
+import pytest
+from driver import WORDS, address, fragment_of, opened, place, visit
+
+from site_builder.pages import format_number
+from tracer.ops.replay import Replay
+from tracer.schema import AXES
+
 
 def test_minus_infinity_shows_as_such(page, site, training_trace):
     visit(page, address(site, "training", "en", "#step=blocks.0.attention.mask"))
@@ -20,14 +30,13 @@ def test_what_is_not_stored_says_so(page, site, training_trace):
     number = opened(page)
     expected = Replay(training_trace, AXES).values(array.name)[220, 0]
     shown = float(number["big"].replace("−", "-"))
-    assert abs(shown - expected) <= ULPS * ulp(expected)
+    assert abs(shown - expected) <= 4 * ulp(expected)
     assert WORDS["en"]("computed_here") in page.locator("#number").inner_text()
     assert WORDS["en"]("computed_here") in page.locator(f'[data-array="{array.name}"]').inner_text()
     assert page.locator("#number .verdict").count() == 0
 
 
-@pytest.mark.parametrize("fragment", ["", "#step=blocks.1.attention.softmax", "#step=adamw.token_embedding.weight",
-                                      "#step=cross_entropy", "#step=loss"])
+@pytest.mark.parametrize("fragment", ["", "#step=adamw.token_embedding.weight", "#step=cross_entropy", "#step=loss"])
 def test_tables_are_tables(page, site, fragment):
     """Row and column headers for all that has rows and columns; a step opened first loads all its tables."""
     visit(page, address(site, "training", "en", fragment))
@@ -102,7 +111,7 @@ def test_long_tables(page, site, training_trace, view, name):
         row(number)
         assert page.locator(f"{box} tr.found").get_attribute("aria-rowindex") == str(number + 2)
     search.fill("no such token anywhere")
-    page.locator(f"{box} form button").click()
+    page.locator(f"{box} form button[type=submit]").click()
     assert found.inner_text() == WORDS["en"]("not_found")
     with page.expect_download() as saving:
         page.locator(f"{box} .tools button").click()
