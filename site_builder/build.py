@@ -29,6 +29,8 @@ MORE_ROUTES = ("long",)  # shown where there is a recording of it
 def build(traces: Path, output: Path) -> Path:
     """Build the site from the recordings in `traces`; returns the file to open.
 
+    ``training.json`` and ``generation.json`` are needed, those of `MORE_ROUTES` are shown where there are some.
+
     The new site replaces the old one when it is whole.  Raises `UserError` for a recording that is
     missing or damaged, and for an output folder that holds something else than a site.
     """

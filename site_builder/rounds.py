@@ -125,7 +125,7 @@ def percent(probability: float) -> str:
     if probability in (0, 1):
         return f"{probability:.0%}".replace("%", " %")
     value = 100 * probability
-    digits = next((d for d in range(1, 12) if 0 < round(value, d) < 100), None)
+    digits = next((d for d in range(1, 16) if 0 < round(value, d) < 100), None)
     if digits and value >= 1e-4:
         return f"{value:.{digits}f} %"
     return f"{value:.1e} %".replace("e-0", "e-").replace("-", "−")

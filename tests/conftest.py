@@ -24,7 +24,7 @@ from tracer.tokenizer import Tokenizer, gpt2  # noqa: E402
 torch.set_num_threads(1)
 
 TRACES = Path(__file__).resolve().parent.parent / "traces"
-PATIENCE = 120_000  # milliseconds: a busy machine is slow, a hanging page ends all the same
+PATIENCE = 40_000  # milliseconds: a busy machine is slow, a hanging page ends all the same
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,12 @@ def training_trace() -> Trace:
 def generation_trace() -> Trace:
     """The committed recording.  Tests share it: copy before changing anything."""
     return schema.load(TRACES / "generation.json")
+
+
+@pytest.fixture(scope="session")
+def recordings(training_trace, generation_trace) -> dict[str, Trace]:
+    """The committed recordings by route."""
+    return {"training": training_trace, "generation": generation_trace, "long": schema.load(TRACES / "long.json")}
 
 
 @pytest.fixture(scope="session")

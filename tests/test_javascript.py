@@ -1,21 +1,25 @@
 """The JavaScript that computes and shows numbers, against NumPy, Python and the operations themselves."""
 
 import base64
+import json
 import math
 from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_gradients import CASES, Case, compute, forward
 
+from site_builder.data import route_data
 from site_builder.modules import import_map
 from site_builder.pages import format_number
 from tracer.ops import KINDS
 from tracer.ops.mcg31m1 import MODULUS, mcg31m1
 from tracer.ops.replay import bound_equations
+from tracer.sampling import Sampler, Sampling, choose
 
 SOURCES = Path(__file__).parent.parent / "static" / "js"
 TARGETS = [(kind, target) for kind in KINDS for target in KINDS[kind].targets]
@@ -120,6 +124,74 @@ def test_dropout_stream(modules):
     for word in (0, 1, 7, 99847103, MODULUS - 1, MODULUS, MODULUS + 1, 2**32 - 1, *random.integers(0, 2**32, 20)):
         ours = map_numbers(modules, "special", "mcg31m1", np.full(len(numbers), word), numbers)
         assert ours == mcg31m1(int(word), numbers).tolist()
+
+
+# Sampling --------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("seed", [0, 7, 2**32 + 5, 2**53 - 1])
+def test_uniform_numbers_are_those_of_torch(modules, seed):
+    generator = torch.Generator().manual_seed(seed)
+    drawn = [torch.rand((), generator=generator).item() for _ in range(700)]  # past the first 624 words
+    numbers = [*range(1, 12), *range(620, 630), 699, 700]
+    ours = map_numbers(modules, "special", "uniformNumber", np.full(len(numbers), seed), numbers)
+    assert ours == [drawn[n - 1] for n in numbers]
+
+
+SAMPLE = """async ([kinds, logits, settings]) => {
+    const { Sampling } = await import("sampling");
+    const sampling = new Sampling(kinds, { length: logits.length, at: (i) => logits[i] });
+    return settings.map((one) => sampling.run(one));
+}"""
+
+
+@pytest.fixture(scope="module")
+def sample(modules, generation_trace):
+    """`sample(logits, settings)`: what the playground makes of logits (V,), by the equations that the page has."""
+    text = route_data(generation_trace).scripts["generation.js"].decode()
+    kinds = json.loads(text[text.index(",") + 1:text.rindex(")")])["sampling"]
+    return lambda logits, settings: modules.evaluate(SAMPLE, [kinds, logits.tolist(), settings])
+
+
+def between(probabilities: list[float]) -> list[float]:
+    """Numbers in the middle of each candidate's interval: rounding does not decide which one is hit."""
+    ends = np.cumsum(probabilities)
+    return [float(end - p / 2) for end, p in zip(ends, probabilities, strict=True) if p > 1e-4]
+
+
+def test_other_settings_choose_as_the_library_does(sample):
+    logits = torch.from_numpy(random.normal(0, 2, 300)).float().round(decimals=1)  # with ties
+    settings = [{"temperature": t, "k": k, "p": p, "uniform": u} for t in (0.1, 0.8, 3) for k in (1, 5, 50)
+                for p in (0.01, 0.35, 0.9, 1) for u in (0, random.uniform(), 0.999999)]
+    checked = set()
+    for one, result in zip(settings, sample(logits, settings), strict=True):
+        how = Sampling(one["temperature"], one["k"], one["p"])
+        for uniform in [one["uniform"], *between(result["probabilities"])]:
+            at = result["token"] if uniform == one["uniform"] else result["ids"][
+                int((uniform >= np.cumsum(result["probabilities"])).sum())]
+            assert choose(logits[None], torch.tensor([uniform]), how).item() == at, (one, uniform)
+            checked.add(at)
+        exact = (logits[result["ids"]].double() / one["temperature"]).softmax(0)
+        np.testing.assert_allclose(result["softmax"], exact, rtol=1e-12)
+        assert sum(result["probabilities"]) == pytest.approx(1, rel=1e-12)
+        assert result["cumulative"] == pytest.approx(np.cumsum(result["probabilities"]), rel=1e-12)
+    assert len(checked) > 40
+
+
+def test_recorded_settings_choose_the_recorded_id(sample, generation_trace):
+    made = generation_trace.make
+    for number, told in list(enumerate(generation_trace.summary["rounds"], start=1))[1::2]:
+        logits = torch.from_numpy(generation_trace.values(f"round{number}.head")[0])
+        recorded = {"temperature": made["temperature"], "k": made["top_k"], "p": 1,
+                    "uniform": float(generation_trace.values(f"round{number}.uniform"))}
+        result, hot = sample(logits, [recorded, recorded | {"temperature": 3, "k": 40}])
+        assert result["token"] == told["id"]
+        assert result["ids"] == generation_trace.values(f"round{number}.sampler.top_k.ids").tolist()
+        for ours, name in ((result["probabilities"], "softmax"), (result["cumulative"], "cumulative")):
+            np.testing.assert_allclose(ours, generation_trace.values(f"round{number}.sampler.{name}"), rtol=1e-5)
+        sampler = Sampler(3, 40, len(logits))
+        for uniform in between(hot["probabilities"]):
+            choice = int((uniform >= np.array(hot["cumulative"])).sum())
+            assert sampler(logits[None], torch.tensor(uniform)).item() == hot["ids"][choice]
 
 
 # Numbers as text -------------------------------------------------------------------------------------

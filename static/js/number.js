@@ -55,7 +55,7 @@ function indexOperands(store, array) {
   });
 }
 
-export /** One chooser an axis: position, head, dimension. The choice holds from step to step. */
+/** One chooser an axis: position, head, dimension. The choice holds from step to step. */
 function choosers(array, index, context) {
   const { store, words } = context;
   const { axes, shape } = store.array(array);

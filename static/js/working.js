@@ -114,7 +114,15 @@ export class Working {
     }
     const dtype = local ? "float64" : this.store.array(token.array).dtype;
     const shown = number(value, dtype);
-    return { value, names: [token], numbers: [shown], level: LEVEL.atom, numberLevel: signLevel(value) };
+    return { value, names: [token, ...this.indexReads(node, letters)], numbers: [shown], level: LEVEL.atom, numberLevel: signLevel(value) };
+  }
+
+  /** Which numbers said what is read: ids that pick a row. They are whole, so no measure of rounding. */
+  indexReads(node, letters) {
+    return node[2].filter((item) => item[0] === "read").flatMap((item) => {
+      const { names, numbers } = this.read(item, letters);
+      return [" (", ...names, " = ", ...numbers, ")"];
+    });
   }
 
   negate(node, letters) {

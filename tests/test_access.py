@@ -1,0 +1,210 @@
+"""The pages for everybody: small screens, print, without motion, without scripts, from a server, and axe."""
+
+import random
+import re
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from driver import (
+    ALL_ROUTES,
+    DESK,
+    PHONE,
+    TOOLS,
+    WORDS,
+    address,
+    go,
+    opened,
+    place,
+    shortest,
+    steps_of,
+    visit,
+)
+from playwright.sync_api import expect
+
+from site_builder.prose import LANGUAGES
+
+# Screens, print, motion, no scripts ------------------------------------------------------------------
+
+def overflow(page) -> int:
+    """By how many pixels the page is wider than the window."""
+    return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+
+WIDEST = """async () => {
+    const wide = [];
+    for (const next = document.querySelector('[data-go="1"]'); ; next.click()) {
+        await tools.settled();
+        if (tools.overflow() > 0) wide.push([tools.place().step, tools.overflow()]);
+        if (next.disabled) return wide;
+    }
+}"""
+
+
+@pytest.mark.parametrize(("route", "language"), [("training", "zh"), ("generation", "en"), ("long", "zh")])
+def test_a_phone_scrolls_tables_and_never_the_page(new_page, site, recordings, route, language):
+    """At every step, and with a number open at some."""
+    trace = recordings[route]
+    page = visit(new_page(viewport=PHONE), address(site, route, language))
+    for step in [*random.Random(2).sample(steps_of(trace), 4), next(s for s in steps_of(trace) if s.endswith("head"))]:
+        go(page, f"#step={step}")
+        shown = page.locator(".step.current td[data-r]")
+        if shown.count():
+            shown.last.click()
+            opened(page)
+            assert overflow(page) <= 0, (step, "with a number")
+            panel = page.locator("#number").bounding_box()
+            assert panel["x"] >= 0
+            assert panel["x"] + panel["width"] <= PHONE["width"]
+            page.locator("#number .close").click()
+    page.keyboard.press("Home")
+    place(page)
+    assert page.evaluate(WIDEST) == []
+
+
+def test_home_pages_fit_a_phone(new_page, site):
+    page = new_page(viewport=PHONE)
+    for name in ("index.html", *(f"{language}/index.html" for language in LANGUAGES)):
+        page.goto((site / name).as_uri())
+        assert overflow(page) <= 0, name
+
+
+def test_a_window_that_changes_its_size(page, site):
+    visit(page, address(site, "training", "en", "#step=blocks.0.norm_1"))
+    page.locator(".step.current .made td[data-r]").nth(5).click()
+    number = opened(page)
+    for width in (360, 700, 1000, 1920, 360):
+        page.set_viewport_size({"width": width, "height": 700})
+        page.evaluate("tools.frame()")
+        assert overflow(page) <= 0, width
+        assert opened(page) == number
+    page.keyboard.press("n")
+    page.evaluate("tools.frame()")
+    assert overflow(page) <= 0
+
+
+def test_reduced_motion(new_page, site):
+    page = visit(new_page(reduced_motion="reduce"), address(site, "training", "en", "#step=blocks.0.attention.scores"))
+    assert page.evaluate("getComputedStyle(document.querySelector('td[data-r]')).transitionDuration") in ("0s", "")
+    page.locator(".step.current .made td[data-r]").nth(6).click()
+    opened(page)
+    page.locator("#number .pick .chip").first.click()
+    page.evaluate("tools.frame()")
+    assert page.locator(".flying").count() == 0
+    assert page.evaluate("document.getAnimations().filter((a) => a.playState === 'running').length") == 0
+
+
+def test_print(page, site):
+    visit(page, address(site, "training", "en", "#step=blocks.0.norm_1"))
+    page.locator(".step.current .made td[data-r]").first.click()
+    opened(page)
+    page.emulate_media(media="print")
+    for part in (".top nav", ".chapters", ".bar", ".contents", ".go", "#number", ".skip"):
+        assert page.locator(part).first.is_hidden(), part
+    for part in ("h2", ".say", ".formula", ".legend", ".made table"):
+        assert page.locator(f".step.current {part}").first.is_visible(), part
+    page.emulate_media(media="print", color_scheme="dark")
+    colours = page.evaluate("""() => { const style = getComputedStyle(document.body);
+        return [style.color, style.backgroundColor]; }""")
+    ink, paper = (sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in colours)
+    assert ink < paper  # dark ink on light paper
+
+
+@pytest.mark.parametrize(("route", "language"), [("training", "zh"), ("generation", "en"), ("long", "zh")])
+def test_without_scripts_all_is_there_to_read(new_page, site, recordings, route, language):
+    steps = steps_of(recordings[route])
+    page = new_page(java_script_enabled=False, viewport=DESK)
+    page.goto(address(site, route, language))
+    assert page.locator(".no-script").inner_text() == WORDS[language]("no_script")
+    for part in (".go", ".bar", "#number"):
+        assert page.locator(part).first.is_hidden(), part
+    told = page.locator("section.step").evaluate_all("""(sections) => sections.map((section) => {
+        const said = ["h2", ".say"].map((part) => section.querySelector(part))
+            .map((part) => part.checkVisibility() && part.textContent.trim().length > 0);
+        const hidden = [...section.querySelectorAll(".formula math")].filter((one) => !one.checkVisibility()).length;
+        return [section.id, section.checkVisibility(), ...said, hidden];
+    })""")
+    assert [name for name, *_ in told] == [f"step={step}" for step in steps]
+    assert [step for step, visible, title, said, hidden in told if hidden or not (visible and title and said)] == []
+    link = page.locator(f'.contents a[data-step="{steps[len(steps) // 2]}"]')
+    page.goto(f"{address(site, route, language)}{link.get_attribute('href')}")
+    at = page.locator(f'section[data-step="{steps[len(steps) // 2]}"]')
+    expect(at).to_be_in_viewport()
+    assert at.bounding_box()["y"] >= -5
+
+
+def test_from_a_server(new_page, site, training_trace):
+    """The same from http://, and no request goes anywhere else."""
+    quiet = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(quiet, directory=str(site))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        base = f"http://127.0.0.1:{server.server_port}/"
+        page = new_page(allowed=(base, "data:", "blob:"))
+        page.goto(base)
+        page.locator('a[href="en/index.html"]').click()
+        page.wait_for_url("**/en/index.html")
+        page.locator('main a[href="training.html"]').first.click()
+        page.add_init_script(TOOLS)
+        visit(page, f"{base}en/training.html")
+        page.keyboard.press("n")
+        go(page, "#step=head&of=head&t=4&v=220")
+        number = opened(page)
+        assert number["big"] == shortest(training_trace.values("head")[4, 220])
+        assert number["verdict"] == "verdict ok"
+        visit(page, f"{base}zh/generation.html#step=round2.sampler.draw")
+        assert place(page)["step"] == "round2.sampler.draw"
+        server.shutdown()
+
+
+# Accessibility ---------------------------------------------------------------------------------------
+
+def violations(page) -> list:
+    found = Axe().run(page, options={"preload": False}).response["violations"]  # the policy lets nothing be fetched
+    return [(one["id"], one["help"], [node["html"][:160] for node in one["nodes"][:4]]) for one in found]
+
+
+# What pages show beside their first step: long tables, pictures, opened numbers, choices, bytes.
+PLACES = {
+    "training": ["#step=head", "#step=series.loss&s=40", "#step=text.merges", "#step=series.attention&s=40",
+                 "#step=blocks.0.attention.scores&of=blocks.0.attention.scores&h=0&i=2&j=1", "#step=series.rows&s=40",
+                 "#step=adamw.token_embedding.weight&of=token_embedding.weight&r=220&d=0", "#step=receipt.change"],
+    "generation": ["#step=round2.choices", "#step=round3.bytes", "#step=round4.head", "#step=round3.cached.kept",
+                   "#step=round1.sampler.top_k&of=round1.sampler.top_k.ids&c=1", "#step=round5.bytes",
+                   "#step=parameters.blocks.0.mlp.up.weight", "#step=round2.cached.compare"],
+    "long": ["#step=round2.cached.slide", "#step=round2.choices", "#step=text.merges", "#step=round1.ids",
+             "#step=round2.blocks.1.attention.mask", "#step=round2.cached.kept", "#step=round2.bytes",
+             "#step=round1.head"],
+}
+LOOKS = [(scheme, viewport) for scheme in ("light", "dark") for viewport in (DESK, PHONE)]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("route", ALL_ROUTES)
+def test_axe_finds_nothing_on_a_route(new_page, site, route, language):
+    """Light and dark, wide and narrow: each look at the first step and at two others."""
+    page = visit(new_page(reduced_motion="reduce"), address(site, route, language))
+    places = PLACES[route] if language == "en" else PLACES[route][::-1]
+    for number, (scheme, viewport) in enumerate(LOOKS):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size(viewport)
+        for fragment in (f"#step={page.evaluate('tools.place().step')}", *places[2 * number:2 * number + 2]):
+            go(page, fragment)
+            if "&of=" in fragment:
+                opened(page)
+            if "choices" in fragment:
+                page.wait_for_selector(".step.current .playground tr.now")
+            assert violations(page) == [], (scheme, viewport, fragment)
+    page.click("#help-open")
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("name", ["index.html", *(f"{language}/index.html" for language in LANGUAGES)])
+def test_axe_finds_nothing_at_home(new_page, site, name):
+    page = new_page(reduced_motion="reduce")
+    page.goto((site / name).as_uri())
+    for scheme, viewport in LOOKS:
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size(viewport)
+        assert violations(page) == [], (scheme, viewport)
