@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracer import cli, data
@@ -46,6 +46,7 @@ def test_the_files_hold_the_ids_of_the_text(tmp_path):
     assert names(tmp_path / "data") == sorted([*meta["files"].values(), "meta.json"])
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=11).filter(lambda text: text[0] != "\ufeff"))
 def test_any_text_comes_back(tmp_path_factory, text):
     loaded = prepared(tmp_path_factory.mktemp("any"), text)

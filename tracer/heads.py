@@ -86,7 +86,8 @@ def recorded_passes(trace: Trace) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         if step.kind == "embedding" and step.target == "out" and array.axes == ("position", "feature") \
                 and step.operands["table"].removesuffix(".after").endswith(table):
             current = passes[_pass_name(step.id)] = (trace.values(step.operands["ids"]), [])
-        elif step.kind == "softmax" and step.target == "out" and current and array.axes[0] == "head":
+        elif step.kind == "softmax" and step.target == "out" and current and array.axes[0] == "head" \
+                and array.shape[-1] == array.shape[-2]:  # a pass with a cache has one query, which is no map
             current[1].append(trace.values(step.id))
     found = {name: (ids, np.stack(weights)) for name, (ids, weights) in passes.items() if weights}
     if not found:
