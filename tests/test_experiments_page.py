@@ -228,15 +228,15 @@ def read(folder: Path, **bodies: dict) -> list[dict]:
 
 
 @pytest.mark.parametrize(("ends", "said", "unsaid"), [
-    ({1: (2.0, 2.2), 2: (1.9, 2.1), 4: (1.8, 2.0)}, ["more depth helped", "Lowest is depth 4 with 2.0000"],
+    ({1: (2.0, 2.2), 2: (1.9, 2.1), 4: (1.8, 2.0)}, ["more depth helped", "lowest is depth 4 with 2.0000"],
      ["did not help", "overfitting", "begun to fit"]),
-    ({1: (1.8, 2.0), 2: (1.9, 2.1)}, ["more depth did not help at", "Lowest is depth 1", "not overfitting"],
+    ({1: (1.8, 2.0), 2: (1.9, 2.1)}, ["more depth did not help at", "lowest is depth 1", "not overfitting"],
      ["more depth helped", "begun to fit"]),
     ({1: (1.8, 2.0), 2: (1.7, 2.1)}, ["more depth did not help at", "begun to fit"], ["overfitting"]),
-    ({1: (1.9, 2.1), 2: (1.8, 2.0), 4: (2.0, 2.2)}, ["not help every time, and the deepest", "highest depth 4",
+    ({1: (1.9, 2.1), 2: (1.8, 2.0), 4: (2.0, 2.2)}, ["not help every time, and the deepest", "the highest depth 4",
                                                      "they lie 0.2000 apart"], ["more depth helped"]),
     ({1: (1.9, 2.1), 2: (1.8, 2.2), 4: (1.7, 2.0)}, ["not help every time, but the deepest"], ["more depth helped"]),
-    ({3: (1.9, 2.1)}, ["One depth alone says nothing about depth"], ["Lowest", "shallowest"])])
+    ({3: (1.9, 2.1)}, ["One depth alone says nothing about depth"], ["lowest", "shallowest"])])
 def test_the_reading_follows_the_figures(tmp_path, ends, said, unsaid):
     _, told = tell(read(tmp_path, depth=experiment(ends)), "en", Strings("en"))
     reading = told[0]["reading"][1]
