@@ -506,7 +506,7 @@ def test_another_model_is_well_formed_too(other_site):
 
 
 def test_without_experiments_there_is_no_page_of_them(other_site):
-    assert not [path for path in other_site.rglob("*.html") if "experiments" in path.read_text("utf-8")
+    assert not [path for path in other_site.rglob("*.html") if "experiments.html" in path.read_text("utf-8")
                 or path.stem == "experiments"]
 
 
