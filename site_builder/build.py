@@ -116,7 +116,8 @@ def _write_language(folder: Path, language: str, recordings: dict[str, Trace], e
 def _write_experiments(path: Path, template: jinja2.Template, common: dict) -> None:
     (title, lead), told = tell(common["experiments"], common["language"], common["words"])
     _write(path, template.render(common | {
-        "page": "experiments", "title": title, "lead": lead, "experiments": told, "fixed": fixed, "num": number_in_prose}))
+        "page": "experiments", "title": title, "lead": lead, "experiments": told, "fixed": fixed,
+        "num": number_in_prose}))
 
 
 def _write_home(path: Path, recordings: dict[str, Trace], template: jinja2.Template, common: dict) -> None:

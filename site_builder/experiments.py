@@ -1,6 +1,7 @@
 """The page of the recorded experiments: their figures, what is said about them, and their pictures."""
 
 import math
+from itertools import pairwise
 from pathlib import Path
 
 from site_builder.pages import number_in_prose
@@ -14,6 +15,9 @@ WIDE, NARROW = Size(760, 360, right=150), Size(340, 300, right=84, left=40)
 LOW_WIDE, LOW_NARROW = Size(760, 240, right=150), Size(340, 240, right=84, left=44)
 UNCACHED, CACHED = 3, 5  # their colours; the first ones are those of the depths
 CONDITIONS = ("device", "precision", "compile")
+NEEDED = {"text": ("name", "characters", "sha256"), "tokens": ("train", "validation"),
+          "sample": ("prompt", "tokens", "temperature"), "settings": ("batch", "accumulation", "context", *CONDITIONS),
+          "config": ("blocks", "width", "context")}  # of what a recording says about its making
 
 
 def read_experiments(traces: Path) -> list[dict]:
@@ -23,11 +27,12 @@ def read_experiments(traces: Path) -> list[dict]:
     """
     found = []
     for stem, body in load_experiments(traces).items():
-        try:
-            found.append((_cache if body["schema"] == CACHE_SCHEMA else _depth)(stem, body))
-        except KeyError as error:
-            raise UserError(f"the experiment {stem} has no {error} in \"make\": record it again with "
-                            "`python -m tracer experiment`") from None
+        for part, names in NEEDED.items():
+            for name in names if part in body["make"] else ():
+                if name not in body["make"][part]:
+                    raise UserError(f"{part!r} of the experiment {stem} has no {name!r}: record it again with "
+                                    "`python -m tracer experiment`")
+        found.append((_cache if body["schema"] == CACHE_SCHEMA else _depth)(stem, body))
     found.sort(key=lambda one: (one["kind"] == "cache", one["updates"] if one["kind"] == "depth" else 0, one["id"]))
     depths = sorted({run["blocks"] for one in found if one["kind"] == "depth" for run in one["runs"]})
     for one in found:
@@ -73,13 +78,14 @@ def _depth(stem: str, body: dict) -> dict:
         "spread": round(by_loss[-1]["validation"] - by_loss[0]["validation"], 4),
         "rises": _pairs(runs, lambda a, b: b["validation"] > a["validation"]),
         "falls": _pairs(runs, lambda a, b: b["validation"] < a["validation"]),
-        "gain": min((e["validation"][-2] - e["validation"][-1] for e in evaluations if len(e["update"]) > 1), default=0),
+        # What the least improved model gained between the last two evaluations.
+        "gain": min(e["validation"][-2:][0] - e["validation"][-1] for e in evaluations),
         "gain_updates": evaluations[0]["update"][-1] - evaluations[0]["update"][-2:][0],
         "early": _early(evaluations[0], evaluations[-1]),
         "even": math.log(make["vocabulary"]),
         "starts": all(e["update"][0] == 0 and abs(e["validation"][0] - math.log(make["vocabulary"])) < 0.1
                       for e in evaluations),
-        # How far the clock of the whole runs and that of single updates disagree, and by how much the depths differ.
+        # How many times longer the runs took than their updates, measured one by one, would.
         "slower": max(run["slower"] for run in runs), "faster": min(run["slower"] for run in runs),
     }
 
@@ -97,7 +103,7 @@ def _run(run: dict, shallow: dict) -> dict:
 
 def _pairs(runs: list[dict], holds) -> bool:
     """Whether something holds for every depth and the next."""
-    return len(runs) > 1 and all(holds(a, b) for a, b in zip(runs, runs[1:], strict=False))
+    return len(runs) > 1 and all(holds(a, b) for a, b in pairwise(runs))
 
 
 def _early(shallow: dict, deep: dict) -> dict | None:
@@ -149,8 +155,8 @@ def _cache(stem: str, body: dict) -> dict:
         "kind": "cache", "id": stem, "points": points, "new": make["new_tokens"], "first": points[0],
         "last": points[-1], "conditions": {}, "looks": {"uncached": UNCACHED, "cached": CACHED},
         "number_bytes": make["bytes_per_token"] // (2 * config["blocks"] * config["width"]),
-        "grows": all(b["ratio"] > a["ratio"] for a, b in zip(points, points[1:], strict=False)),
-        "scatter": any(b["cached_seconds"] < a["cached_seconds"] for a, b in zip(points, points[1:], strict=False)),
+        "grows": all(b["ratio"] > a["ratio"] for a, b in pairwise(points)),
+        "scatter": any(b["cached_seconds"] < a["cached_seconds"] for a, b in pairwise(points)),
         "faster": all(point["ratio"] > 1 for point in points),
     }
 

@@ -64,7 +64,7 @@ def test_every_step_has_prose(what):
 def test_every_section_is_shown_somewhere():
     shown = {id(section) for section in NEEDED.values()}
     left_over = [key for key, section in PROSE.items() if id(section) not in shown]
-    # Without dropout or without a merge a recording has fewer steps; the home page and that of experiments have no step.
+    # Without dropout or without a merge a recording has fewer steps; the home page and the experiments have no step.
     assert not [key for key in left_over if not re.search("dropout|merges|^home|^experiment", key)]
 
 

@@ -507,6 +507,11 @@ def test_another_model_is_well_formed_too(other_site):
         assert len(page.ids) == len(set(page.ids)), name
 
 
+def test_without_experiments_there_is_no_page_of_them(other_site):
+    assert not [path for path in other_site.rglob("*.html") if "experiments.html" in path.read_text("utf-8")
+                or path.stem == "experiments"]
+
+
 WALK = """async () => {
     const settled = async () => {
         for (let i = 0; i < 2; i++) await new Promise((done) => requestAnimationFrame(done));
