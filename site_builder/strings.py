@@ -23,5 +23,5 @@ class Strings:
         return _table()[key][self.language].format(**values) if values else _table()[key][self.language]
 
     def all(self) -> dict[str, str]:
-        """Every word, for the page's scripts."""
-        return {key: words[self.language] for key, words in _table().items()}
+        """The words for a route's scripts; the page of experiments has none."""
+        return {key: words[self.language] for key, words in _table().items() if not key.startswith("experiments.")}
