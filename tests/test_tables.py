@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from driver import WORDS, address, fragment_of, opened, place, visit
+from driver import WORDS, address, fragment_of, opened, place, ulp, visit
 
 from site_builder.pages import format_number
 from tracer.ops.replay import Replay

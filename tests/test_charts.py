@@ -8,7 +8,6 @@ import shutil
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from site_builder.build import build
@@ -21,7 +20,7 @@ from tracer.training import TrainingSettings
 LOSS, PROBABILITY, ROWS = "series.loss", "series.target_probability", "series.rows"
 ATTENTION = "series.attention.blocks.0"
 SLIDER = ".updates input"
-expect.set_options(timeout=120_000)  # milliseconds, as in conftest.py
+expect.set_options(timeout=40_000)  # milliseconds, as in conftest.py
 WAIT_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
@@ -38,7 +37,14 @@ def other(tokenizer, tmp_path_factory):
     return trace, build(folder / "traces", folder / "site").parent
 
 
+@pytest.fixture(scope="module")
+def page(module_page):
+    """One page for all tests of this file; each shows its step afresh."""
+    return module_page()
+
+
 def show(page, site, view, language="en", extra=""):
+    page.goto("about:blank")
     page.goto(f"{(site / language / 'training.html').as_uri()}#step={view}{extra}")
     page.wait_for_selector("section.current .picture")
     expect(page.locator("section.current .picture:not(:has(svg text))")).to_have_count(0)
@@ -338,6 +344,7 @@ def test_settings_outlive_the_number_of_digits(page, site):
 
 
 def test_steps_without_updates_have_no_slider(page, site):
+    page.goto("about:blank")
     page.goto(f"{(site / 'en' / 'training.html').as_uri()}#step=logits")
     page.wait_for_selector("section.current")
     assert page.locator(".updates, .picture").count() == 0
@@ -358,18 +365,6 @@ def test_pictures_say_first_chosen_and_last(page, site, training_trace):
     show(page, site, "series.attention", "zh", "&s=59")
     assert page.locator(SLIDER).get_attribute("aria-valuetext") == "第 60 次更新，共 120 次"
     assert "第 60 次：" in part(page, ATTENTION).locator(".maps svg").first.get_attribute("aria-label")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("language,width", [("zh", 1280), ("en", 360)])
-@pytest.mark.parametrize("view", [LOSS, "series.attention", ROWS])
-def test_axe_finds_nothing_and_the_page_is_not_wider_than_the_screen(new_page, site, view, language, width, scheme):
-    page = show(new_page(viewport={"width": width, "height": 800}, color_scheme=scheme), site, view, language, "&s=40")
-    # Hundreds of hidden steps cost axe a minute; to preload styles it would fetch them.
-    page.evaluate("document.querySelectorAll('section.step:not(.current)').forEach((step) => step.remove())")
-    found = Axe().run(page, context="section.current", options={"preload": False}).response["violations"]
-    assert [(v["id"], [node["html"][:200] for node in v["nodes"]]) for v in found] == []
-    assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
 def test_lines_are_told_apart_by_more_than_colour(page, site):
@@ -423,23 +418,14 @@ def test_numbers_that_cannot_be_drawn_leave_gaps(page, site, training_trace, tmp
     assert line.get_attribute("d").count("M") == 4
 
 
-@pytest.mark.parametrize("view", [LOSS, "series.attention", ROWS])
-def test_dragging_costs_little_script(page, site, view):
-    """Processor time of scripts a frame, while several slider events come in each frame."""
-    show(page, site, view)
-    devtools = page.context.new_cdp_session(page)
-    devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
-
-    def spent():
-        metrics = devtools.send("Performance.getMetrics")["metrics"]
-        return next(metric["value"] for metric in metrics if metric["name"] == "ScriptDuration")
-
-    before = spent()
+def test_dragging_draws_once_a_frame(page, site):
+    """However many events the slider sends in one."""
+    show(page, site, LOSS)
     draws = page.evaluate("""async () => {
         const input = document.querySelector('.updates input');
         let draws = 0;
         new MutationObserver(() => draws++).observe(input, { attributes: true });
-        for (let frame = 0; frame < 40; frame++) {
+        for (let frame = 0; frame < 20; frame++) {
           for (let i = 0; i < 5; i++) {
             input.value = 1 + ((frame * 5 + i) * 7) % input.max;
             input.dispatchEvent(new Event('input'));
@@ -447,5 +433,4 @@ def test_dragging_costs_little_script(page, site, view):
           await new Promise((done) => requestAnimationFrame(done));
         }
         return draws; }""")
-    assert draws <= 41, "one drawing a frame, however many events"
-    assert (spent() - before) / 40 < 0.016
+    assert 1 < draws <= 21
