@@ -8,6 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
+from driver import address, place, visit
 from playwright.sync_api import expect
 
 from site_builder.build import build
@@ -43,12 +44,14 @@ def page(module_page):
     return module_page()
 
 
-def show(page, site, view, language="en", extra=""):
-    page.goto("about:blank")
-    page.goto(f"{(site / language / 'training.html').as_uri()}#step={view}{extra}")
+def show(page, site, view, language="en", extra="", fresh=True):
+    """Show a step; `fresh`: on a page that has shown nothing yet."""
+    if fresh:
+        page.goto("about:blank")
+    visit(page, address(site, "training", language, f"#step={view}{extra}"))
     page.wait_for_selector("section.current .picture")
     expect(page.locator("section.current .picture:not(:has(svg text))")).to_have_count(0)
-    page.wait_for_selector("section.current .numbers td[data-r]")
+    place(page)
     return page
 
 
@@ -213,7 +216,7 @@ def test_tables_follow_the_slider_and_have_none_of_their_own(page, site, trainin
         assert same32(numbers(page, name), training_trace.values(name)[update - 1, 0].ravel())
     part(page, ATTENTION).get_by_role("group", name="head").get_by_role("button", name="2").click()
     assert same32(numbers(page, ATTENTION), training_trace.values(ATTENTION)[update - 1, 1].ravel())
-    show(page, site, ROWS, extra="&digits=all")
+    show(page, site, ROWS, extra="&digits=all", fresh=False)
     assert page.locator(SLIDER).input_value() == str(update), "the choice holds from step to step"
     assert same32(numbers(page, ROWS), training_trace.values(ROWS)[update - 1].ravel())
 

@@ -32,7 +32,7 @@ def test_what_is_not_stored_says_so(page, site, training_trace):
     shown = float(number["big"].replace("−", "-"))
     assert abs(shown - expected) <= 4 * ulp(expected)
     assert WORDS["en"]("computed_here") in page.locator("#number").inner_text()
-    assert WORDS["en"]("computed_here") in page.locator(f'[data-array="{array.name}"]').inner_text()
+    assert WORDS["en"]("computed_here") in page.locator(f'[data-array="{array.name}"]').text_content()
     assert page.locator("#number .verdict").count() == 0
 
 
