@@ -3,7 +3,6 @@
 # make traces   record again (installs torch)
 # make verify   recompute every recorded number
 # make test     everything tests need, the browser included, then the tests
-# make test-pages  the long browser tests, step by step and number by number
 # make lint     check the style of the code
 # make bench    measure against the limits in bench/
 # make clean    remove what make made, the recordings apart
@@ -20,7 +19,7 @@ install = $(BIN)/python -c "import tomllib; p = tomllib.load(open('pyproject.tom
   > $(VENV)/requirements.txt && \
   $(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement $(VENV)/requirements.txt
 
-.PHONY: help site serve traces verify test test-pages lint bench clean
+.PHONY: help site serve traces verify test lint bench clean
 
 help:
 	@sed -n '1,/^$$/s/^# //p' $(firstword $(MAKEFILE_LIST))
@@ -62,9 +61,6 @@ verify: $(VENV)/site.ready
 
 test: $(VENV)/test.ready
 	@$(BIN)/python -m pytest -n auto --dist loadfile
-
-test-pages: $(VENV)/test.ready
-	@$(BIN)/python -m pytest tests/pages
 
 lint: $(VENV)/test.ready
 	@$(BIN)/python -m ruff check .

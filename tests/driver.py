@@ -73,7 +73,7 @@ window.tools = {
 
 def visit(page, url: str):
     """Open a page of a route and wait until its step shows its tables."""
-    page.add_init_script(TOOLS)
+    page.add_init_script(TOOLS)  # on a page that comes again it runs again, to the same effect
     page.goto(url)
     page.wait_for_selector("html.scripted section.step.current")
     page.evaluate("tools.settled()")

@@ -57,10 +57,10 @@ def test_walk_to_the_end_by_the_button_and_some_way_back(page, site, recordings,
 
 
 @pytest.mark.parametrize("route", ALL_ROUTES)
-def test_every_step_has_a_link(page, site, recordings, route):
-    """In any order, and one on a page of its own."""
+def test_steps_have_links(page, site, recordings, route):
+    """In any order, and one on a page of its own; test_numbers.py follows a link to a number of every step."""
     steps = steps_of(recordings[route])
-    order = random.Random(3).sample(steps, len(steps))
+    order = random.Random(3).sample(steps, 40)
     visit(page, address(site, route))
     shown = page.evaluate("""async (steps) => {
         const shown = [];

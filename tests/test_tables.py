@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from driver import WORDS, address, fragment_of, opened, place, visit
+from driver import WORDS, address, fragment_of, opened, place, ulp, visit
 
 from site_builder.pages import format_number
 from tracer.ops.replay import Replay
@@ -32,7 +32,7 @@ def test_what_is_not_stored_says_so(page, site, training_trace):
     shown = float(number["big"].replace("−", "-"))
     assert abs(shown - expected) <= 4 * ulp(expected)
     assert WORDS["en"]("computed_here") in page.locator("#number").inner_text()
-    assert WORDS["en"]("computed_here") in page.locator(f'[data-array="{array.name}"]').inner_text()
+    assert WORDS["en"]("computed_here") in page.locator(f'[data-array="{array.name}"]').text_content()
     assert page.locator("#number .verdict").count() == 0
 
 

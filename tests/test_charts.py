@@ -8,7 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from driver import address, place, visit
 from playwright.sync_api import expect
 
 from site_builder.build import build
@@ -21,7 +21,7 @@ from tracer.training import TrainingSettings
 LOSS, PROBABILITY, ROWS = "series.loss", "series.target_probability", "series.rows"
 ATTENTION = "series.attention.blocks.0"
 SLIDER = ".updates input"
-expect.set_options(timeout=120_000)  # milliseconds, as in conftest.py
+expect.set_options(timeout=40_000)  # milliseconds, as in conftest.py
 WAIT_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
@@ -38,11 +38,20 @@ def other(tokenizer, tmp_path_factory):
     return trace, build(folder / "traces", folder / "site").parent
 
 
-def show(page, site, view, language="en", extra=""):
-    page.goto(f"{(site / language / 'training.html').as_uri()}#step={view}{extra}")
+@pytest.fixture(scope="module")
+def page(module_page):
+    """One page for all tests of this file; each shows its step afresh."""
+    return module_page()
+
+
+def show(page, site, view, language="en", extra="", fresh=True):
+    """Show a step; `fresh`: on a page that has shown nothing yet."""
+    if fresh:
+        page.goto("about:blank")
+    visit(page, address(site, "training", language, f"#step={view}{extra}"))
     page.wait_for_selector("section.current .picture")
     expect(page.locator("section.current .picture:not(:has(svg text))")).to_have_count(0)
-    page.wait_for_selector("section.current .numbers td[data-r]")
+    place(page)
     return page
 
 
@@ -207,7 +216,7 @@ def test_tables_follow_the_slider_and_have_none_of_their_own(page, site, trainin
         assert same32(numbers(page, name), training_trace.values(name)[update - 1, 0].ravel())
     part(page, ATTENTION).get_by_role("group", name="head").get_by_role("button", name="2").click()
     assert same32(numbers(page, ATTENTION), training_trace.values(ATTENTION)[update - 1, 1].ravel())
-    show(page, site, ROWS, extra="&digits=all")
+    show(page, site, ROWS, extra="&digits=all", fresh=False)
     assert page.locator(SLIDER).input_value() == str(update), "the choice holds from step to step"
     assert same32(numbers(page, ROWS), training_trace.values(ROWS)[update - 1].ravel())
 
@@ -338,6 +347,7 @@ def test_settings_outlive_the_number_of_digits(page, site):
 
 
 def test_steps_without_updates_have_no_slider(page, site):
+    page.goto("about:blank")
     page.goto(f"{(site / 'en' / 'training.html').as_uri()}#step=logits")
     page.wait_for_selector("section.current")
     assert page.locator(".updates, .picture").count() == 0
@@ -358,18 +368,6 @@ def test_pictures_say_first_chosen_and_last(page, site, training_trace):
     show(page, site, "series.attention", "zh", "&s=59")
     assert page.locator(SLIDER).get_attribute("aria-valuetext") == "第 60 次更新，共 120 次"
     assert "第 60 次：" in part(page, ATTENTION).locator(".maps svg").first.get_attribute("aria-label")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("language,width", [("zh", 1280), ("en", 360)])
-@pytest.mark.parametrize("view", [LOSS, "series.attention", ROWS])
-def test_axe_finds_nothing_and_the_page_is_not_wider_than_the_screen(new_page, site, view, language, width, scheme):
-    page = show(new_page(viewport={"width": width, "height": 800}, color_scheme=scheme), site, view, language, "&s=40")
-    # Hundreds of hidden steps cost axe a minute; to preload styles it would fetch them.
-    page.evaluate("document.querySelectorAll('section.step:not(.current)').forEach((step) => step.remove())")
-    found = Axe().run(page, context="section.current", options={"preload": False}).response["violations"]
-    assert [(v["id"], [node["html"][:200] for node in v["nodes"]]) for v in found] == []
-    assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
 def test_lines_are_told_apart_by_more_than_colour(page, site):
@@ -423,23 +421,14 @@ def test_numbers_that_cannot_be_drawn_leave_gaps(page, site, training_trace, tmp
     assert line.get_attribute("d").count("M") == 4
 
 
-@pytest.mark.parametrize("view", [LOSS, "series.attention", ROWS])
-def test_dragging_costs_little_script(page, site, view):
-    """Processor time of scripts a frame, while several slider events come in each frame."""
-    show(page, site, view)
-    devtools = page.context.new_cdp_session(page)
-    devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
-
-    def spent():
-        metrics = devtools.send("Performance.getMetrics")["metrics"]
-        return next(metric["value"] for metric in metrics if metric["name"] == "ScriptDuration")
-
-    before = spent()
+def test_dragging_draws_once_a_frame(page, site):
+    """However many events the slider sends in one."""
+    show(page, site, LOSS)
     draws = page.evaluate("""async () => {
         const input = document.querySelector('.updates input');
         let draws = 0;
         new MutationObserver(() => draws++).observe(input, { attributes: true });
-        for (let frame = 0; frame < 40; frame++) {
+        for (let frame = 0; frame < 20; frame++) {
           for (let i = 0; i < 5; i++) {
             input.value = 1 + ((frame * 5 + i) * 7) % input.max;
             input.dispatchEvent(new Event('input'));
@@ -447,5 +436,4 @@ def test_dragging_costs_little_script(page, site, view):
           await new Promise((done) => requestAnimationFrame(done));
         }
         return draws; }""")
-    assert draws <= 41, "one drawing a frame, however many events"
-    assert (spent() - before) / 40 < 0.016
+    assert 1 < draws <= 21
