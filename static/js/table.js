@@ -126,7 +126,7 @@ export class ArrayTable {
   head() {
     const corner = [this.down >= 0 ? `${this.axisWord(this.down)} ↓` : "", this.across >= 0 ? `${this.axisWord(this.across)} →` : ""];
     const said = corner.filter(Boolean).join(" ");
-    const cells = [h("th", { scope: "col", class: "corner", "aria-label": said ? null : this.name }, said)]; // a header must have a name
+    const cells = [said ? h("th", { scope: "col", class: "corner" }, said) : h("td", { class: "corner" })]; // no header without text
     for (let c = 0; c < this.columns; c++) cells.push(h("th", { scope: "col" }, this.across < 0 ? this.context.words["series.value"] : this.label(this.across, c)));
     return h("thead", {}, h("tr", { "aria-rowindex": 1 }, cells));
   }
