@@ -42,7 +42,7 @@ def test_tables_are_tables(page, site, fragment):
     visit(page, address(site, "training", "en", fragment))
     tables = page.evaluate("""() => [...document.querySelectorAll(".step.current .numbers table")].map((table) => ({
         name: table.getAttribute("aria-label"), role: table.getAttribute("role"),
-        columns: table.querySelectorAll('thead th[scope="col"]').length,
+        columns: table.querySelectorAll('thead th[scope="col"], thead td.corner').length,
         widths: [...new Set([...table.querySelectorAll("tbody tr:not(.spacer)")].map((row) => row.children.length))],
         rows: table.querySelectorAll('tbody th[scope="row"]').length,
         cells: table.querySelectorAll("tbody tr:not(.spacer)").length,

@@ -125,7 +125,8 @@ export class ArrayTable {
 
   head() {
     const corner = [this.down >= 0 ? `${this.axisWord(this.down)} ↓` : "", this.across >= 0 ? `${this.axisWord(this.across)} →` : ""];
-    const cells = [h("th", { scope: "col", class: "corner" }, corner.filter(Boolean).join(" "))];
+    const said = corner.filter(Boolean).join(" ");
+    const cells = [said ? h("th", { scope: "col", class: "corner" }, said) : h("td", { class: "corner" })]; // no header without text
     for (let c = 0; c < this.columns; c++) cells.push(h("th", { scope: "col" }, this.across < 0 ? this.context.words["series.value"] : this.label(this.across, c)));
     return h("thead", {}, h("tr", { "aria-rowindex": 1 }, cells));
   }
