@@ -9,7 +9,9 @@ its result (a mask, a mean) it leaves in `details`.  That is all a recording nee
 
 A model is `explicit` or not.  Explicit, every step is a module call, and `details` are kept: what a
 recording needs, and the form whose bits the recordings hold.  Otherwise the steps of attention are one
-fused kernel, dropout is torch's own, and nothing is kept: the same function, faster.
+fused kernel, dropout is torch's own, and nothing is kept: the same function, faster.  A block then calls
+the `forward` of its parts itself, so that hooks see it as a whole: when there is one new token, calling
+its modules would take a fifth of the time.
 """
 
 from collections.abc import Iterable
@@ -111,11 +113,11 @@ class Dropout(nn.Module):
         self.attributes, self.details = {"p": p}, {}
 
     def forward(self, x: Tensor) -> Tensor:
+        if not self.explicit:
+            return F.dropout(x, self.p) if self.training and self.p else x
         if not self.training or self.p == 0:
             self.details = {}
             return x
-        if not self.explicit:
-            return F.dropout(x, self.p)
         word = next_word()
         kept = mcg31m1(word, np.arange(x.numel())) < 1 - self.p
         mask = torch.from_numpy(kept).to(x.dtype).view(x.shape).to(x.device)
@@ -137,7 +139,7 @@ class LayerNorm(nn.LayerNorm):
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.explicit:
-            return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+            return torch.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
         out, mean, rstd = torch.native_layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
         self.details = {"mean": mean.squeeze(-1), "rstd": rstd.squeeze(-1)}  # (B, T) each
         return out  # (B, T, D)
@@ -240,23 +242,20 @@ class AppendRows(nn.Module):
 class LayerCache:
     """Keys and values of one block for the positions so far, in memory taken once.
 
-    `store`: (2, B, H, capacity, D/H).
+    `store`: (2, B, H, capacity, D/H), keys first.
     """
 
     def __init__(self, store: Tensor):
-        self.keys, self.values = store
-        self.length = 0
+        self.store, self.length = store, 0
 
-    def so_far(self) -> tuple[Tensor, Tensor]:
-        """Keys and values of the positions so far: (B, H, length, D/H) each."""
-        return self.keys.narrow(2, 0, self.length), self.values.narrow(2, 0, self.length)
+    def so_far(self) -> Tensor:
+        """Keys and values of the positions so far: (2, B, H, length, D/H)."""
+        return self.store.narrow(3, 0, self.length)
 
-    def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Keep those of the T new positions (B, H, T, D/H); returns those of all (B, H, S, D/H)."""
-        start, new = self.length, key.size(2)
-        self.length = start + new
-        self.keys.narrow(2, start, new).copy_(key.detach())
-        self.values.narrow(2, start, new).copy_(value.detach())
+    def append(self, new: Tensor) -> Tensor:
+        """Keep keys and values of the T new positions (2, B, H, T, D/H); returns those of all (2, B, H, S, D/H)."""
+        start, self.length = self.length, self.length + new.size(3)
+        self.store.narrow(3, start, new.size(3)).copy_(new.detach())
         return self.so_far()
 
 
@@ -294,6 +293,7 @@ class Attention(nn.Module):
     def __init__(self, config: Config):
         super().__init__()
         D, feature = config.width, ("feature", config.width)
+        self.heads, self.head_width = config.heads, config.head_width
         weights = ("head", "query_position", "key_position")
         self.qkv = Linear(feature, ("qkv", 3 * D))
         self.split = SplitHeads(config.heads, config.head_width)
@@ -308,37 +308,45 @@ class Attention(nn.Module):
         self.dropout = Dropout(config.dropout, ("position", "feature"))
 
     def forward(self, x: Tensor, cache: LayerCache | None = None, allowed: Tensor | None = None) -> Tensor:
-        query, key, value = self.split(self.qkv(x))                     # (B, H, T, D/H) each
+        if self.explicit:
+            return self.dropout(self.projection(self._steps(self.qkv(x), cache, allowed)))  # (B, T, D)
+        heads = self.projection.forward(self._kernel(self.qkv.forward(x), cache, allowed))
+        return self.dropout.forward(heads) if self.training else heads      # (B, T, D)
+
+    def _steps(self, qkv: Tensor, cache: LayerCache | None, allowed: Tensor | None) -> Tensor:
+        query, key, value = self.split(qkv)                                 # (B, H, T, D/H) each
         if cache is not None:
-            key, value = self._with_cached(cache, key, value)           # (B, H, S, D/H) each
-        heads = (self._steps if self.explicit else self._kernel)(query, key, value, allowed)
-        return self.dropout(self.projection(self.concatenate(heads)))   # (B, T, D)
-
-    def _with_cached(self, cache: LayerCache, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        past_key, past_value = cache.so_far()
-        known = cache.append(key, value)
-        if not self.explicit:
-            return known
-        if past_key.size(2) == 0:
-            return key, value
-        return self.key_cache(past_key, key), self.value_cache(past_value, value)
-
-    def _steps(self, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None) -> Tensor:
+            key, value = self._with_cached(cache, key, value)               # (B, H, S, D/H) each
         scores = self.scores(query, key)                                    # (B, H, T, S)
         if allowed is not None:
             scores = self.mask(scores, allowed)
         elif query.size(2) > 1 or key.size(2) == 1:  # one new position may see all that are cached
             scores = self.mask(scores)
         weights = self.softmax(scores)                                      # (B, H, T, S)
-        return self.weighted_sum(self.weights_dropout(weights), value)      # (B, H, T, D/H)
+        heads = self.weighted_sum(self.weights_dropout(weights), value)     # (B, H, T, D/H)
+        return self.concatenate(heads)                                      # (B, T, D)
 
-    def _kernel(self, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None) -> Tensor:
-        T, S = query.size(2), key.size(2)
+    def _with_cached(self, cache: LayerCache, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        past_key, past_value = cache.so_far()
+        cache.append(torch.stack((key, value)))
+        if past_key.size(2) == 0:
+            return key, value
+        return self.key_cache(past_key, key), self.value_cache(past_value, value)
+
+    def _kernel(self, qkv: Tensor, cache: LayerCache | None, allowed: Tensor | None) -> Tensor:
+        B, T, D = qkv.size(0), qkv.size(1), self.heads * self.head_width
+        parts = qkv.view(B, T, 3, self.heads, self.head_width)
+        query, key, value = (part.transpose(1, 2) for part in parts.unbind(2))          # (B, H, T, D/H) each
+        if cache is not None:
+            new = parts.narrow(2, 1, 2).permute(2, 0, 3, 1, 4)                          # (2, B, H, T, D/H)
+            key, value = cache.append(new).unbind()                                     # (B, H, S, D/H) each
+        S = key.size(2)
         if allowed is None and 1 < T < S:  # the kernel's own causal mask starts at the first key
             allowed = causal(T, S, query.device)
         dropout = self.weights_dropout.p if self.training else 0.0
-        return F.scaled_dot_product_attention(query, key, value, attn_mask=allowed, dropout_p=dropout,
-                                              is_causal=allowed is None and T > 1)  # (B, H, T, D/H)
+        heads = F.scaled_dot_product_attention(query, key, value, attn_mask=allowed, dropout_p=dropout,
+                                               is_causal=allowed is None and T > 1)     # (B, H, T, D/H)
+        return heads.transpose(1, 2).reshape(B, T, D)                                   # (B, T, D)
 
 
 class GELU(nn.Module):
@@ -355,6 +363,8 @@ class GELU(nn.Module):
 
 
 class MLP(nn.Module):
+    explicit = True
+
     def __init__(self, config: Config):
         super().__init__()
         feature, hidden = ("feature", config.width), ("hidden", 4 * config.width)
@@ -364,10 +374,15 @@ class MLP(nn.Module):
         self.dropout = Dropout(config.dropout, ("position", "feature"))
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.dropout(self.down(self.gelu(self.up(x))))  # (B, T, D) → (B, T, 4D) → (B, T, D)
+        if self.explicit:
+            return self.dropout(self.down(self.gelu(self.up(x))))           # (B, T, D) → (B, T, 4D) → (B, T, D)
+        out = self.down.forward(self.gelu.forward(self.up.forward(x)))
+        return self.dropout.forward(out) if self.training else out          # (B, T, D)
 
 
 class Block(nn.Module):
+    explicit = True
+
     def __init__(self, config: Config):
         super().__init__()
         self.norm_1 = LayerNorm(config.width, config.norm_eps)
@@ -378,6 +393,9 @@ class Block(nn.Module):
         self.residual_2 = Add()
 
     def forward(self, x: Tensor, cache: LayerCache | None = None, allowed: Tensor | None = None) -> Tensor:
+        if not self.explicit:
+            x = x + self.attention.forward(self.norm_1.forward(x), cache, allowed)
+            return x + self.mlp.forward(self.norm_2.forward(x))
         x = self.residual_1(x, self.attention(self.norm_1(x), cache, allowed))
         return self.residual_2(x, self.mlp(self.norm_2(x)))
 
@@ -493,7 +511,8 @@ class GPT(nn.Module):
             x = block(x, layer, allowed)
         x = self.final_norm(x)
         if targets is None:
-            return self.head(self.last_position(x), self.output_table), None  # (B, 1, V)
+            last = self.last_position(x) if self.explicit else x[:, -1:]      # (B, 1, D)
+            return self.head(last, self.output_table), None                   # (B, 1, V)
         logits = self.head(x, self.output_table)                              # (B, T, V)
         return logits, self.loss(self.cross_entropy(logits, targets))
 
