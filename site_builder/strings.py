@@ -23,5 +23,9 @@ class Strings:
         return _table()[key][self.language].format(**values) if values else _table()[key][self.language]
 
     def all(self) -> dict[str, str]:
+        """Every word."""
+        return {key: words[self.language] for key, words in _table().items()}
+
+    def for_scripts(self) -> dict[str, str]:
         """The words for a route's scripts; the page of experiments has none."""
-        return {key: words[self.language] for key, words in _table().items() if not key.startswith("experiments.")}
+        return {key: word for key, word in self.all().items() if not key.startswith("experiments.")}

@@ -5,7 +5,9 @@ import shutil
 import subprocess
 import sys
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# The first has the same engine without windows around it, and opens pages twice as fast.
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+PACKAGES = ("chromium-headless-shell", "chromium")  # of Debian, where only the second is everywhere
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
              "--disable-component-update", "--disable-sync"]
 
@@ -30,10 +32,11 @@ def install() -> None:
     if shutil.which("apt-get") and os.geteuid() == 0:
         environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
         subprocess.run(["apt-get", "update", "-q"], env=environment, stdout=subprocess.DEVNULL, check=False)
-        done = subprocess.run(["apt-get", "install", "-y", "-q", "chromium", "fonts-noto-cjk"], env=environment,
-                              stdout=subprocess.DEVNULL, check=False)
-        if done.returncode == 0 and find_browser():
-            return
+        for package in PACKAGES:
+            subprocess.run(["apt-get", "install", "-y", "-q", package, "fonts-noto-cjk"], env=environment,
+                           stdout=subprocess.DEVNULL, check=False)
+            if find_browser():
+                return
     if subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False).returncode:
         sys.exit("error: no Chromium could be installed: put one on PATH (chromium, google-chrome), then run again")
 

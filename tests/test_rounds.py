@@ -128,7 +128,7 @@ def test_two_layers_at_every_round(generation):
         for step, ids, text in (("head", number, number - 1), ("bytes", number + 1, number)):
             go(generation, f"#step=round{number}.{step}")
             layers = generation.locator(".step.current .layers")
-            assert layers.locator(".id b").all_inner_texts() == [str(one) for one in IDS[:ids]]
+            assert layers.locator(".id strong").all_inner_texts() == [str(one) for one in IDS[:ids]]
             assert layers.locator(".screen").text_content() == TEXT[text]
             assert layers.locator(".soft code").all_inner_texts() == (["E4 BD"] if text == 2 else [])
 
