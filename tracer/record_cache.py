@@ -69,7 +69,7 @@ class CachedRounds:
         view = self.builder.view(f"{prefix}.slide")
         labels = self.builder.label(f"{prefix}.slide", self.builder.trace.labels[tokens][:-1])
         for block, layer in zip(self._attentions(), self.cache.layers, strict=True):
-            for part, store in zip(PARTS, (layer.keys, layer.values), strict=True):
+            for part, store in zip(PARTS, layer.store, strict=True):  # (B, H, capacity, D/H) each
                 store[:, :, :-1] = store[:, :, 1:].clone()
                 path = f"{block}.{part}"
                 self.held[path] = self.builder.step(

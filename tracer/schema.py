@@ -134,7 +134,7 @@ class Trace:
         labels = self.labels[name]
         if isinstance(labels, list):
             return labels
-        file = labels.get("file")  # named by its content
+        file = str(labels.get("file"))  # named by its content
         if file not in self._label_files:
             self._label_files[file] = _read_labels(self.folder, name, labels)
         return self._label_files[file]
