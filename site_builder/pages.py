@@ -90,6 +90,7 @@ class _Writer:
                      for name in [*view.arrays, *view.steps]}
         self.parameters = sum(trace.arrays[name].size for name in trace.make["parameters"])
         self.number = 0
+        self.named: dict[int, tuple[dict, dict]] = {}  # equations → letters whose length, and names, they read
 
     def chapters(self) -> list[ChapterPage]:
         return [self.chapter(chapter) for chapter in self.trace.chapters]
@@ -160,9 +161,13 @@ class _Writer:
         """Values of the lengths and settings that the equations name."""
         if not step:
             return []
-        nodes = [node for equation in equations for node in walk(equation.body)]
-        letters = dict.fromkeys(node[1][1] for node in nodes if node[0] == "size")
-        names = dict.fromkeys(node[1] for node in nodes if node[0] == "name" and node[1] in step.attributes)
+        key = id(equations)  # the replay keeps one list for all steps of a kind with the same axes
+        if key not in self.named:
+            nodes = [node for equation in equations for node in walk(equation.body)]
+            self.named[key] = (dict.fromkeys(node[1][1] for node in nodes if node[0] == "size"),
+                               dict.fromkeys(node[1] for node in nodes if node[0] == "name"))
+        letters, all_names = self.named[key]
+        names = [name for name in all_names if name in step.attributes]
         sizes = self.replay.sizes(step) if letters else {}
         lengths = [(f"n_{{{letter}}}", sizes[letter]) for letter in letters]
         settings = [(symbol(step.kind, name), step.attributes[name]) for name in names]

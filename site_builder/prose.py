@@ -84,7 +84,7 @@ _MATH = re.compile(r"\$([^$\n]+)\$")
 
 def render(text: str, figures: dict) -> str:
     """Markdown with figures put in, as HTML.  What a recording says is escaped, markup in it included."""
-    return _render_markdown(_template(text).render(_recorded(figures)))
+    return _render_markdown(_template(text).render({key: _recorded(value) for key, value in figures.items()}))
 
 
 def render_title(text: str, figures: dict) -> str:
@@ -105,12 +105,17 @@ class _Recorded(str):
     """Text from a recording: it shows as itself, whatever it holds."""
 
 
+_summaries: dict[int, tuple[dict, dict]] = {}  # of dicts (held, so that an id stays theirs), as recorded text
+
+
 def _recorded(value):
     match value:
         case str():
             return _Recorded(value)
         case dict():
-            return {key: _recorded(item) for key, item in value.items()}
+            if id(value) not in _summaries:
+                _summaries[id(value)] = value, {key: _recorded(item) for key, item in value.items()}
+            return _summaries[id(value)][1]
         case list():
             return [_recorded(item) for item in value]
     return value
