@@ -53,7 +53,8 @@ def test_a_phone_scrolls_tables_and_never_the_page(new_page, site, recordings, r
         go(page, f"#step={step}")
         shown = page.locator(".step.current td[data-r]")
         if shown.count():
-            shown.last.click()
+            # The last row of a long table may leave its window while it is scrolled into view.
+            (shown.first if step.endswith("head") else shown.last).click()
             opened(page)
             assert overflow(page) <= 0, (step, "with a number")
             panel = page.locator("#number").bounding_box()
