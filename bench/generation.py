@@ -18,8 +18,7 @@ os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 from pathlib import Path
 
 import click
-from recording import Comparison, add_row, clock_option, load, measure, out
-from rich.table import Table
+from recording import Comparison, add_row, clock_option, load, measure, new_table, out
 
 from tracer.kernels import pin_kernels
 
@@ -168,10 +167,7 @@ def main(runs: int, large: bool, clock: str) -> None:
         sys.exit(2)
     torch.set_num_threads(1)
     groups = [lambda: trainings(runs), lambda: generations(runs), *([large_generations] if large else [])]
-    table = Table(title="measured / reference: medians in ms (min–max), and ratios")
-    table.add_column("what", overflow="fold")
-    for column in ("measured", "reference", "ratio of medians", "median of ratios", "min–max", "limit", "verdict"):
-        table.add_column(column, justify="right")
+    table = new_table()
     kept = [add_row(table, comparison, measure(comparison, clock)) for group in groups for comparison in group()]
     out.print(table)
     out.print(f"torch {torch.__version__}; transformers {transformers}; "

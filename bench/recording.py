@@ -141,6 +141,14 @@ def measure(comparison: Comparison, clock: str) -> list[tuple[float, float]]:
     return pairs[-comparison.runs:]
 
 
+def new_table() -> Table:
+    table = Table(title="measured / reference: medians in ms (min–max), and ratios")
+    table.add_column("what", overflow="fold")
+    for column in ("measured", "reference", "ratio of medians", "median of ratios", "min–max", "limit", "verdict"):
+        table.add_column(column, justify="right")
+    return table
+
+
 def add_row(table: Table, comparison: Comparison, pairs: list[tuple[float, float]]) -> bool:
     """Times and ratios.  False when the limit is missed, which holds for both medians."""
     measured, reference = zip(*pairs, strict=True)
@@ -186,10 +194,7 @@ def main(runs: int, clock: str) -> None:
         Comparison(f"model and {updates} updates: tracer / Hugging Face", teaching_run, hugging_face_run, whole_runs,
                    limit=0.8),
     ]
-    table = Table(title="measured / reference: medians in ms (min–max), and ratios")
-    table.add_column("what", overflow="fold")
-    for column in ("measured", "reference", "ratio of medians", "median of ratios", "min–max", "limit", "verdict"):
-        table.add_column(column, justify="right")
+    table = new_table()
     kept = [add_row(table, comparison, measure(comparison, clock)) for comparison in comparisons]
     out.print(table)
     out.print(f"threads: {torch.get_num_threads()}; torch {torch.__version__}; transformers {transformers}; "
