@@ -35,17 +35,26 @@ out = Console(width=None if sys.stdout.isatty() else 130, highlight=False)
 
 # Deferred work waits until it is let go, so that a step and what follows it are measured apart.
 TOOLS = """
-const idle = window.requestIdleCallback;
-window.bench = { pieces: [], events: [], hold: false,
+const requestIdle = window.requestIdleCallback;
+const idle = (run, options) => {
+  bench.waiting += 1;
+  requestIdle((deadline) => { bench.waiting -= 1; run(deadline); }, options);
+};
+window.bench = { pieces: [], events: [], hold: false, waiting: 0,
   frame: () => new Promise((done) => requestAnimationFrame(() => setTimeout(done))),
   async release() {
     bench.hold = false;
-    for (const run of bench.pieces.splice(0)) idle(run);
-    await new Promise((done) => idle(done, { timeout: 3000 }));
+    for (const [run, options] of bench.pieces.splice(0)) idle(run, options);
+    await new Promise((done) => requestIdle(done, { timeout: 3000 }));
   },
-  loaded: () => [...document.querySelectorAll(".current .numbers")].every((box) => box.querySelector("table")),
+  drawn: (step) => [...step.querySelectorAll(".numbers")].every((box) => box.querySelector("table")),
+  loaded: () => {
+    const step = document.querySelector(".step.current");
+    const neighbours = [step.previousElementSibling, step.nextElementSibling].filter((one) => one?.matches(".step"));
+    return !bench.waiting && bench.drawn(step) && neighbours.every((one) => one.matches(".ready") && bench.drawn(one));
+  },
 };
-window.requestIdleCallback = (run, options) => (bench.hold ? bench.pieces.push(run) : idle(run, options));
+window.requestIdleCallback = (run, options) => (bench.hold ? bench.pieces.push([run, options]) : idle(run, options));
 new PerformanceObserver((list) => {
   for (const { name, duration } of list.getEntries()) if (name === "keydown") bench.events.push(duration);
 }).observe({ type: "event", durationThreshold: 16, buffered: true });
@@ -95,10 +104,11 @@ class Player:
         self.settle()
 
     def settle(self) -> None:
-        """Until every table of the step is drawn and nothing waits."""
+        """Until every table of the step is drawn, its neighbours are laid out, and nothing waits."""
         self.page.evaluate("""async () => {
             const start = performance.now();
             do await bench.release(); while (!bench.loaded() && performance.now() - start < 30000);
+            await bench.frame();
         }""")
 
     def frame(self) -> None:

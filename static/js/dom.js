@@ -74,12 +74,15 @@ export function oncePerFrame(run) {
 }
 
 const idle = window.requestIdleCallback ?? ((run) => setTimeout(() => run({ timeRemaining: () => 0 }), 50));
+const PATIENCE = { timeout: 300 }; // ms: a browser that has nothing to paint may see no idle time at all
+const SLICE = 8; // ms of work then
 
 /** Work that waits until what is in view has been painted and nothing else is to do, one piece after the other. */
 export class Later {
   constructor() {
     this.pieces = [];
-    this.waiting = false;
+    this.waiting = this.paused = false;
+    this.done = null;
   }
 
   add(run) {
@@ -87,9 +90,15 @@ export class Later {
     this.wait();
   }
 
+  addFirst(run) {
+    this.pieces.unshift(run);
+    this.wait();
+  }
+
   /** Drop what has not been done. */
   clear() {
     this.pieces.length = 0;
+    this.done = null;
   }
 
   /** Do all of it now. */
@@ -97,13 +106,39 @@ export class Later {
     while (this.pieces.length) this.pieces.shift()();
   }
 
+  /** Call `run` when nothing is left to do, once. */
+  whenDone(run) {
+    this.done = run;
+    this.resume();
+  }
+
+  pause() {
+    this.paused = true;
+    this.done = null;
+  }
+
+  resume() {
+    this.paused = false;
+    this.wait();
+  }
+
+  end() {
+    const { done } = this;
+    this.done = null;
+    done?.();
+  }
+
   wait() {
-    if (this.waiting || !this.pieces.length) return;
+    if (this.waiting || this.paused || !(this.pieces.length || this.done)) return;
     this.waiting = true;
     idle((deadline) => {
       this.waiting = false;
-      do this.pieces.shift()?.(); while (this.pieces.length && deadline.timeRemaining() > 10);
+      if (this.paused) return;
+      const start = performance.now();
+      const more = () => (deadline.didTimeout ? performance.now() - start < SLICE : deadline.timeRemaining() > 10);
+      do this.pieces.shift()?.(); while (this.pieces.length && more());
+      if (!this.pieces.length) this.end();
       this.wait();
-    });
+    }, PATIENCE);
   }
 }

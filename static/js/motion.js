@@ -4,6 +4,34 @@ import { h } from "dom";
 
 const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
 
+const PACES = { slow: 2400, normal: 1100, fast: 350, still: 0 }; // ms a term
+const STILL = 900; // without motion, terms still light up one after the other
+
+/** How fast motions go: one choice for the whole page, wherever it is made. */
+export class Pace {
+  constructor(words) {
+    this.words = words;
+    this.name = "normal";
+  }
+
+  /** Milliseconds a term. */
+  get term() {
+    return PACES[this.name] || STILL;
+  }
+
+  get still() {
+    return this.name === "still";
+  }
+
+  select() {
+    const select = h("select", { class: "pace", "aria-label": this.words.speed, onchange: () => {
+      this.name = select.value;
+      for (const other of document.querySelectorAll("select.pace")) other.value = this.name;
+    } }, Object.keys(PACES).map((name) => h("option", { value: name, selected: name === this.name }, this.words[name])));
+    return select;
+  }
+}
+
 /**
  * Plays one opened number term by term. Nothing is hidden meanwhile: copies move, the tables stay.
  * context: { cells(array, index) → elements, target() → element, light(reads), pace() → ms a term, moves() }

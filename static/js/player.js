@@ -1,23 +1,16 @@
 // The player: shows one step at a time, its tables, and the opened number. One engine for every route.
 
-import { drawSeries, SHARED } from "charts";
+import { SHARED } from "charts";
 import { fill, h, Later, oncePerFrame } from "dom";
-import { exercise } from "exercise";
-import { Motion } from "motion";
+import { Motion, Pace } from "motion";
 import { showNumber } from "number";
 import { Place } from "place";
-import { playground } from "playground";
 import { parse, write } from "state";
+import { StepView } from "step-view";
 import { flatten, Store } from "store";
-import { ArrayTable } from "table";
-import { Watch } from "watch";
 
-const PACES = { slow: 2400, normal: 1100, fast: 350, still: 0 }; // ms a term
 const STEP_PACES = { slow: 9000, normal: 4500, fast: 1500 }; // ms a step
-const STILL_PACE = 900; // without motion, terms still light up one after the other
 const SAME_CHOICE = { position: ["query_position"], query_position: ["position"] };
-const SMALL = 1200; // operands of more numbers than this are folded until asked for
-const AT_ONCE = 300; // elements of a step's tables: about as many as are in view; the others are drawn when the page is idle
 const ADDRESS_PAUSE = 150; // ms between addresses while a key is held: browsers take some 20 a second
 
 export class Player {
@@ -29,6 +22,9 @@ export class Player {
     this.titles = new Map([...document.querySelectorAll(".contents a[data-step]")].map((a) => [a.dataset.step, a.textContent]));
     this.place = new Place(this.sections.map(({ dataset }) => (
       { id: dataset.step, chapter: dataset.chapter, title: this.titles.get(dataset.step) })), store, words);
+    this.views = new Map(); // number of a step → its view: the current one and its neighbours
+    this.view = null;
+    this.way = 1; // the direction that the learner goes
     this.later = new Later();
     this.home = new Map();
     for (const chapter of store.outline.chapters) {
@@ -36,21 +32,20 @@ export class Player {
     }
     this.chosen = new Map(); // axis name → index, kept from step to step
     this.panel = document.getElementById("number");
-    this.tables = new Map(); // array → its tables on this step
     this.digitButtons = [...document.querySelectorAll("[data-digits]")];
     this.notice = document.getElementById("notice");
     this.currentState = null; // the opened number: {of, index}
     this.reads = [];
     this.digits = 4;
     this.term = null; // the term of a sum that alone is lit
-    this.pace = "normal";
+    this.pace = new Pace(words);
     this.frames = [];
     this.motion = new Motion({
-      cells: (array, index) => (this.tables.get(array) ?? []).map((table) => table.cellOf(index)).filter(Boolean),
-      target: () => this.currentState && (this.tables.get(this.currentState.of) ?? []).map((table) => table.cellOf(this.currentState.index)).find(Boolean),
+      cells: (array, index) => this.view.cells(array, index),
+      target: () => this.currentState && this.view.cells(this.currentState.of, this.currentState.index)[0],
       light: (reads) => this.mark(reads),
-      pace: () => PACES[this.pace] || STILL_PACE,
-      moves: () => this.pace !== "still",
+      pace: () => this.pace.term,
+      moves: () => !this.pace.still,
     });
   }
 
@@ -71,7 +66,7 @@ export class Player {
   wire() {
     window.addEventListener("hashchange", () => this.arrive());
     document.addEventListener("keydown", (event) => this.pressed(event));
-    window.addEventListener("beforeprint", () => this.later.finish());
+    window.addEventListener("beforeprint", () => this.view.later.finish());
     const { bar, buttons } = this.place;
     bar.addEventListener("input", oncePerFrame(() => this.navigate(Number(bar.value) - 1, true)));
     for (const button of buttons) {
@@ -85,10 +80,10 @@ export class Player {
     this.playButton.addEventListener("click", () => this.play(!this.playing));
     const help = document.getElementById("help");
     document.getElementById("help-open").addEventListener("click", () => help.showModal());
-    this.step = oncePerFrame((held) => {
+    this.stepAlong = oncePerFrame(() => {
       const by = this.pendingSteps;
       this.pendingSteps = 0;
-      this.navigate(this.current + by, false, held);
+      this.navigate(this.current + by, false, true);
     });
     this.pendingSteps = 0;
   }
@@ -129,7 +124,7 @@ export class Player {
     this.rushing = held;
     this.go(parse(address));
     this.rushing = false;
-    if (!replace) this.sections[index].querySelector("h2").focus({ preventScroll: true });
+    if (!replace) this.view.focus();
   }
 
   noteAddress(address) {
@@ -179,122 +174,81 @@ export class Player {
   showStep(index) {
     const changed = index !== this.current;
     if (changed) this.enter(index);
-    if (changed || this.drawnDigits !== this.digits) this.drawStep();
-    else this.followChoices();
+    else if (this.view.digits !== this.digits) this.view.drawNow();
+    else this.view.follow();
+    for (const button of this.digitButtons) button.setAttribute("aria-pressed", String(button.dataset.digits === String(this.digits)));
     if (!changed) return;
     this.place.show(index);
     // Everything is written; what follows needs the layout.
     window.scrollTo({ top: 0 });
     this.place.reveal();
-    for (const table of this.allTables()) table.reveal();
+    this.view.reveal();
+    this.prepareNeighbours();
   }
 
-  /** Put the text of a step in its place. The other steps wait as text, as they came: the page stays small. */
   enter(index) {
-    const left = this.sections[this.current];
-    if (left) {
-      left.classList.remove("current");
-      left.replaceChildren(this.text);
-    }
-    const section = this.sections[index];
-    this.current = index;
-    this.text = section.querySelector("noscript");
-    const template = h("template");
-    template.innerHTML = this.text.textContent;
-    section.replaceChildren(template.content);
-    section.classList.add("current");
-  }
-
-  /** Tables for every array of the step: what is given, what each part reads, what it makes. */
-  drawStep() {
-    this.drawnDigits = this.digits;
-    this.watching?.stop();
-    this.watching = null;
     this.later.clear();
-    this.tables.clear();
+    for (const view of this.views.values()) view.later.pause();
+    this.view?.leave(Math.abs(index - this.current) === 1);
+    this.way = index < this.current ? -1 : 1;
+    this.current = index;
+    this.view = this.viewAt(index);
+    this.reads = [];
+    this.frames = [];
     this.lit = this.litCells();
-    this.made = 0;
-    const parts = [...this.sections[this.current].querySelectorAll("[data-array]")];
-    this.drawCharts(parts.map((part) => part.dataset.array));
-    for (const box of this.sections[this.current].querySelectorAll(".playground")) {
-      this.later.add(() => playground(box, box.dataset.round, this).catch((error) => {
-        box.replaceChildren(h("p", { class: "wrong", role: "alert" }, fill(this.words.load_failed, { file: error.message })));
-      }));
-    }
-    for (const button of this.digitButtons) button.setAttribute("aria-pressed", String(button.dataset.digits === String(this.digits)));
-    this.small = SMALL * Math.min(1, 4 / parts.length); // a step with very many parts must not show thousands of numbers
-    for (const part of parts) {
-      const name = part.dataset.array;
-      part.querySelector(".made .numbers").replaceWith(this.newTable(name));
-      const box = part.querySelector(".operands");
-      if (!box) continue;
-      box.replaceChildren(...this.operandTables(name));
-      part.querySelector(".exercise")?.remove();
-      part.querySelector(".watch")?.remove();
-      part.querySelector(".equation").before(this.watchFor(name).element);
-      part.append(this.exerciseFor(name));
-    }
+    if (this.rushing) this.dropOthers();
+    this.view.enter(this.rushing);
   }
 
-  drawCharts(names) {
-    this.series?.stop();
-    this.series = null;
-    this.series = drawSeries(this.sections[this.current], names, { ...this.tableContext(),
-      opened: (array) => (this.currentState?.of === array ? this.currentState.index : null), settled: (axis, i) => this.settled(axis, i) });
+  viewAt(index) {
+    if (!this.views.has(index)) this.views.set(index, new StepView(this.sections[index], this));
+    return this.views.get(index);
   }
 
-  allTables() {
-    return [...this.tables.values()].flat();
-  }
-
-  /** A table that is drawn at once, or, after many others and while a key is held, when the page is idle. */
-  newTable(name) {
-    const table = new ArrayTable(name, this.tableContext());
-    if (!this.tables.has(name)) this.tables.set(name, []);
-    this.tables.get(name).push(table);
-    this.markTable(name, table);
-    if (!this.rushing && (!this.made || this.made + table.cost <= AT_ONCE)) table.show();
-    else {
-      table.keepRoom();
-      this.later.add(() => table.show());
-    }
-    this.made += table.cost;
-    return table.element;
-  }
-
-  operandTables(name) {
-    const step = this.store.step(name);
-    return [...new Set(Object.values(step?.operands ?? {}))].map((operand) => {
-      const open = this.store.size(operand) <= this.small && !this.store.isDerived(operand);
-      const view = this.home.get(operand);
-      const details = h("details", { open }, h("summary", {}, h("code", {}, operand), ` ${this.store.shape(operand).join(" × ")}`),
-        view ? h("p", { class: "soft" }, `${this.words.came_from} `, h("a", { href: `#step=${view}` }, this.title(view))) : null);
-      const fillIn = () => { if (!details.querySelector(".numbers")) details.append(this.newTable(operand)); };
-      if (open) fillIn();
-      details.addEventListener("toggle", () => { if (details.open) fillIn(); });
-      return details;
+  /** The steps on both sides are made ready while nothing else is to do; those farther away become text again. */
+  prepareNeighbours() {
+    const around = [this.current + this.way, this.current - this.way].filter((index) => this.sections[index]);
+    const prepare = () => {
+      const index = around.shift();
+      if (index !== undefined) this.viewAt(index).prepare(prepare);
+    };
+    this.view.later.whenDone(() => {
+      this.later.add(() => this.dropOthers(around));
+      this.later.whenDone(prepare);
     });
   }
 
-  tableContext() {
-    return {
-      store: this.store, words: this.words, digits: this.digits, shared: this.series?.axis,
-      choice: (axis) => this.chosen.get(axis),
-      choose: (axis, i) => this.choose(axis, i),
-      open: (array, index) => this.open(array, index),
-      later: (run) => this.later.add(run),
-    };
+  dropOthers(kept = []) {
+    for (const [index, view] of this.views) {
+      if (index === this.current || kept.includes(index)) continue;
+      view.drop();
+      this.views.delete(index);
+    }
+  }
+
+  /** Room for the opened number, or none: the width of the steps changes. */
+  showPanel(shown) {
+    if (this.panel.hidden !== shown) return;
+    this.panel.hidden = !shown;
+    document.documentElement.classList.toggle("number-open", shown);
+    for (const view of this.views.values()) view.rest();
   }
 
   choose(axis, i) {
     this.chosen.set(axis, i);
-    this.followChoices();
+    this.view.follow();
   }
 
-  /** Tables and pictures show what is chosen now. */
-  followChoices() {
-    for (const table of this.allTables()) table.follow(); // these scroll, so they come first
-    this.series?.follow();
+  /** The index of the opened number when it belongs to `array`. */
+  opened(array) {
+    return this.currentState?.of === array ? this.currentState.index : null;
+  }
+
+  /** Without a number open, the tables show a place of `array`. */
+  lookAt(array, index) {
+    if (this.currentState) this.closeNumber();
+    this.keepChoice(array, index);
+    this.view.follow();
   }
 
   /** The shared choice came to rest: the address names it, and an opened number goes along. */
@@ -330,7 +284,7 @@ export class Player {
   open(array, index, travel = false) {
     const letters = this.store.letters(array);
     const at = Object.fromEntries(letters.map((letter, i) => [letter, index[i]]));
-    const here = !travel && this.tables.has(array) ? this.ids[this.current] : this.home.get(array) ?? this.ids[this.current];
+    const here = !travel && this.view.tables.has(array) ? this.ids[this.current] : this.home.get(array) ?? this.ids[this.current];
     const address = write({ step: here, of: array, at, digits: this.digits }, letters);
     if (address !== this.address) this.setAddress(address);
     this.go(parse(address));
@@ -340,8 +294,7 @@ export class Player {
     this.reads = [];
     this.frames = [];
     this.motion.stop();
-    this.panel.hidden = false;
-    document.documentElement.classList.add("number-open");
+    this.showPanel(true);
     const mine = this.currentState;
     const context = { store: this.store, words: this.words, home: (name) => this.home.get(name), title: (view) => this.title(view),
       link: (name, at) => this.link(name, at), open: (name, at, travel) => this.open(name, at, travel), close: () => this.closeNumber(),
@@ -384,53 +337,13 @@ export class Player {
       play.textContent = this.motion.playing ? `❚❚ ${words.pause}` : `▶ ${words.motion}`;
     } }, `▶ ${words.motion}`);
     const one = h("button", { type: "button", class: "chip", onclick: () => { this.motion.pause(); if (!this.motion.step()) { this.motion.stop(); this.motion.step(); } } }, words.motion_step);
-    return h("div", { class: "pick" }, play, one, this.paceSelect());
-  }
-
-  /** Buttons that show what a whole step does, move by move. */
-  watchFor(array) {
-    return new Watch({
-      store: this.store, words: this.words, array,
-      choice: (axis) => this.chosen.get(axis),
-      cells: (name, index) => (this.tables.get(name) ?? []).map((table) => table.cellOf(index)).filter(Boolean),
-      light: (reads) => { if (reads?.length) for (const { array: name, index } of reads.slice(0, 1)) this.tables.get(name)?.forEach((table) => table.want(table.flat(index))); this.mark(reads ?? undefined); },
-      pace: () => PACES[this.pace] || STILL_PACE,
-      still: () => this.pace === "still",
-      paces: () => this.paceSelect(),
-      prepare: (names) => this.showOperands(array, names),
-      begin: (watch) => { if (this.watching !== watch) this.watching?.stop(); this.watching = watch; },
-    });
-  }
-
-  /** Unfold the tables that a step reads, with their numbers. */
-  async showOperands(array, names) {
-    for (const details of this.sections[this.current].querySelectorAll(`[data-array="${CSS.escape(array)}"] .operands details`)) details.open = true;
-    await Promise.all(names.map((name) => this.store.ready(name)));
-    this.later.finish();
-    await new Promise((resolve) => { requestAnimationFrame(() => setTimeout(resolve)); });
-  }
-
-  paceSelect() {
-    const select = h("select", { "aria-label": this.words.speed, onchange: () => { this.pace = select.value; } },
-      Object.keys(PACES).map((pace) => h("option", { value: pace, selected: pace === this.pace }, this.words[pace])));
-    return select;
-  }
-
-  /** The number that an exercise asks for is hidden wherever it is shown. */
-  exerciseFor(array) {
-    const tables = () => this.tables.get(array) ?? [];
-    return exercise(array, {
-      store: this.store, words: this.words,
-      hide: (_, index) => { if (this.currentState) this.closeNumber(); this.keepChoice(array, index); this.followChoices(); tables().forEach((table) => table.keepSecret(index)); },
-      show: () => tables().forEach((table) => table.keepSecret(null)),
-      open: (name, index) => this.open(name, index),
-    });
+    return h("div", { class: "pick" }, play, one, this.pace.select());
   }
 
   /** Light the opened number, and in the tables of its operands the numbers that it reads: by default the chosen term's. */
   mark(reads = this.frames[this.term]?.term ? this.frames[this.term].reads : this.reads) {
     this.lit = this.litCells(reads);
-    for (const [name, tables] of this.tables) for (const table of tables) this.markTable(name, table);
+    this.view.mark();
   }
 
   /** array → places of the numbers that are read. */
@@ -455,8 +368,7 @@ export class Player {
     this.reads = [];
     this.frames = [];
     this.motion.stop();
-    this.panel.hidden = true;
-    document.documentElement.classList.remove("number-open");
+    this.showPanel(false);
     this.mark();
   }
 
@@ -464,8 +376,7 @@ export class Player {
     const was = this.currentState;
     this.forgetNumber();
     this.setAddress(write({ step: this.ids[this.current], digits: this.digits, at: {} }, []));
-    const found = was && (this.tables.get(was.of) ?? []).some((table) => table.focusOn(was.index));
-    if (!found) this.sections[this.current].querySelector("h2").focus({ preventScroll: true });
+    if (!was || !this.view.focusOn(was.of, was.index)) this.view.focus();
   }
 
   setDigits(digits) {
@@ -486,10 +397,11 @@ export class Player {
       return;
     }
     const by = { ArrowRight: 1, n: 1, ArrowLeft: -1, p: -1 }[event.key];
-    if (by) {
-      this.pendingSteps += by;
-      this.step(event.repeat);
-    } else if (event.key === "Home") this.navigate(0);
+    if (by && event.repeat) {
+      this.pendingSteps += by; // repeats must not queue up
+      this.stepAlong();
+    } else if (by) this.navigate(this.current + by);
+    else if (event.key === "Home") this.navigate(0);
     else if (event.key === "End") this.navigate(this.ids.length - 1);
     else if (event.key === "[" || event.key === "]") this.navigate(this.chapterStart(event.key === "]" ? 1 : -1));
     else return;

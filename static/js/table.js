@@ -47,6 +47,12 @@ export class ArrayTable {
     return (Math.min(this.rows, AT_ONCE) + 1) * (this.columns + 1) + 30;
   }
 
+  showOnce() {
+    if (this.shown) return;
+    this.shown = true;
+    this.show();
+  }
+
   /** Draw the table: now when its numbers are here, else as soon as they are. */
   show() {
     const { store, words } = this.context;
