@@ -20,7 +20,7 @@ from tracer.training import TrainingSettings
 
 LOSS, PROBABILITY, ROWS = "series.loss", "series.target_probability", "series.rows"
 ATTENTION = "series.attention.blocks.0"
-SLIDER = ".updates input"
+SLIDER = ".current .updates input"
 expect.set_options(timeout=40_000)  # milliseconds, as in conftest.py
 WAIT_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
@@ -112,8 +112,8 @@ def test_the_numbers_beside_the_curves_are_the_recorded_ones(page, site, trainin
         for name in (LOSS, PROBABILITY):
             recorded = training_trace.values(name)
             assert same32(texts(part(page, name).locator(".values td.now")), np.atleast_1d(recorded[update - 1]))
-        assert page.locator(".updates output").inner_text() == f"update {update} of 120"
-        assert page.locator(".values th.now").all_inner_texts() == [f"update {update}"] * 2
+        assert page.locator(".current .updates output").inner_text() == f"update {update} of 120"
+        assert page.locator(".current .values th.now").all_inner_texts() == [f"update {update}"] * 2
 
 
 def test_the_evaluation_losses_and_the_yardstick_stand_by_the_loss_alone(page, site, training_trace):
@@ -244,7 +244,7 @@ def test_keys_on_a_chart_move_the_slider_and_not_the_step(page, site):
         chosen.append(int(page.locator(SLIDER).input_value()))
     assert chosen == [2, 3, 2, 12, 120, 110, 1]
     assert "step=series.loss" in page.url
-    expect(page.locator(".updates [role=status]")).to_contain_text("0 Hi: update 1:")
+    expect(page.locator(".current .updates [role=status]")).to_contain_text("0 Hi: update 1:")
 
 
 def test_keys_on_a_map_walk_its_cells_and_open_one(page, site, training_trace):
@@ -329,12 +329,12 @@ def test_a_cell_opens_by_click_and_a_value_by_its_button(page, site, training_tr
 def test_play_steps_through_the_updates_and_stops_at_the_end(new_page, other, motion):
     page = show(new_page(reduced_motion=motion), other[1], LOSS)
     page.evaluate("""() => { window.seen = [];
-        const input = document.querySelector('.updates input');
+        const input = document.querySelector('.current .updates input');
         const note = () => seen.push(input.getAttribute('aria-valuetext'));
         new MutationObserver(note).observe(input, { attributes: true }); }""")
-    page.get_by_role("button", name="Play the updates").click()
+    page.locator(".current").get_by_role("button", name="Play the updates").click()
     page.get_by_role("button", name="Pause").wait_for()
-    page.get_by_role("button", name="Play the updates").wait_for()
+    page.locator(".current").get_by_role("button", name="Play the updates").wait_for()
     assert [text for text, _ in itertools.groupby(page.evaluate("seen"))] == ["update 2 of 3", "update 3 of 3"]
 
 
@@ -350,7 +350,7 @@ def test_steps_without_updates_have_no_slider(page, site):
     page.goto("about:blank")
     page.goto(f"{(site / 'en' / 'training.html').as_uri()}#step=logits")
     page.wait_for_selector("section.current")
-    assert page.locator(".updates, .picture").count() == 0
+    assert page.locator(".current .updates, .current .picture").count() == 0
 
 
 # Everybody -------------------------------------------------------------------------------------------
@@ -425,7 +425,7 @@ def test_dragging_draws_once_a_frame(page, site):
     """However many events the slider sends in one."""
     show(page, site, LOSS)
     draws = page.evaluate("""async () => {
-        const input = document.querySelector('.updates input');
+        const input = document.querySelector('.current .updates input');
         let draws = 0;
         new MutationObserver(() => draws++).observe(input, { attributes: true });
         for (let frame = 0; frame < 20; frame++) {

@@ -48,6 +48,8 @@ export class StepView {
       this.follow();
       this.mark();
     }
+    // To end `inert` costs every cell a new style: that can wait until the step is painted.
+    if (this.section.inert) this.later.addFirst(() => this.openUp());
     this.later.resume();
   }
 
@@ -88,14 +90,15 @@ export class StepView {
     this.section.className = `step ${how}`.trim();
   }
 
-  /** The heading gets the focus.  To end `inert` costs every cell a new style: that can wait until the step is painted. */
+  openUp() {
+    this.section.inert = false;
+    if (this.wantsFocus) this.focus();
+  }
+
+  /** The heading gets the focus, as soon as it can be reached. */
   focus() {
-    const focus = () => {
-      this.section.inert = false;
-      this.section.querySelector("h2").focus({ preventScroll: true });
-    };
-    if (this.section.inert) this.later.addFirst(focus);
-    else focus();
+    this.wantsFocus = this.section.inert;
+    if (!this.wantsFocus) this.section.querySelector("h2").focus({ preventScroll: true });
   }
 
   /** Put the text in its place; `wordsFirst`: what is below the words when the page is idle. */
