@@ -5,25 +5,32 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import partial
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 import jinja2
 
+from site_builder.compiled import compiled
 from site_builder.data import route_data
 from site_builder.experiments import fixed, read_experiments, tell
 from site_builder.modules import import_map, nonce
-from site_builder.network_map import network_map
-from site_builder.pages import chapters, number_in_prose, told
+from site_builder.network_map import Map, network_map
+from site_builder.pages import chapters as route_chapters
+from site_builder.pages import told
+from site_builder.parts import Parts, number_in_prose
 from site_builder.prose import LANGUAGES
 from site_builder.rounds import percent, tree
 from site_builder.strings import Strings
 from tracer.errors import UserError
-from tracer.schema import Trace, load
+from tracer.experiment_schema import experiment_files
+from tracer.schema import load
 
 ROOT = Path(__file__).parent.parent
 ROUTES = ("training", "generation")
 MORE_ROUTES = ("long",)  # shown where there is a recording of it
+HOME_PROSE = {"training": ["home", "home:training", "home:states"], "generation": ["home:generation"]}
 
 
 def build(traces: Path, output: Path) -> Path:
@@ -34,14 +41,11 @@ def build(traces: Path, output: Path) -> Path:
     The new site replaces the old one when it is whole.  Raises `UserError` for a recording that is
     missing or damaged, and for an output folder that holds something else than a site.
     """
-    more = [route for route in MORE_ROUTES if (traces / f"{route}.json").exists()]
-    recordings = {route: load(traces / f"{route}.json") for route in (*ROUTES, *more)}
-    experiments = read_experiments(traces)
     _check_output(output)
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as temporary:
         fresh = Path(temporary) / "site"
-        _write_site(recordings, experiments, fresh)
+        _write_site(traces, fresh)
         _replace(fresh, output)
     return output / "index.html"
 
@@ -58,81 +62,95 @@ def _replace(fresh: Path, output: Path) -> None:
     shutil.move(fresh, output)
 
 
-def _write_site(recordings: dict[str, Trace], experiments: list[dict], folder: Path) -> None:
+def _write_site(traces: Path, folder: Path) -> None:
     (folder / "data").mkdir(parents=True)
-    templates = _environment()
-    modules = import_map(ROOT / "static" / "js")
-    _write(folder / "index.html", templates.get_template("index.html").render(
-        words={language: Strings(language) for language in LANGUAGES}, languages=LANGUAGES))
-    jobs = [partial(_write_language, folder, language, recordings, experiments, templates, modules)
-            for language in LANGUAGES]
-    _side_by_side([*jobs, partial(_write_data, folder, recordings)])
-
-
-def _side_by_side(jobs: list[Callable[[], None]]) -> None:
-    """Run jobs that do not depend on one another, each in a process of its own where forking is cheap."""
-    if sys.platform != "linux":
-        for job in jobs:
-            job()
-        return
-    context = multiprocessing.get_context("fork")
-    processes = [context.Process(target=job) for job in jobs[1:]]
-    for process in processes:
-        process.start()
-    jobs[0]()
-    for process in processes:
-        process.join()
-        if process.exitcode:
-            raise RuntimeError("a part of the site could not be written; the cause stands above")
-
-
-def _write_data(folder: Path, recordings: dict[str, Trace]) -> None:
-    for trace in recordings.values():
-        for name, content in route_data(trace).scripts.items():
-            (folder / "data" / name).write_bytes(content)
+    more = [route for route in MORE_ROUTES if (traces / f"{route}.json").exists()]
+    site = _Site(traces, folder, (*ROUTES, *more), bool(experiment_files(traces)), import_map(ROOT / "static" / "js"))
+    routes = [partial(_write_route, site, route) for route in site.routes]
+    *told, _ = _side_by_side([*routes, partial(_write_experiments, site)])
+    for language in LANGUAGES:
+        _write_home(site, language, {route: one[language] for route, one in zip(site.routes, told, strict=True)})
+    site.write("index.html", "index.html", words={language: Strings(language) for language in LANGUAGES})
     shutil.copyfile(ROOT / "static" / "css" / "two-routes.css", folder / "two-routes.css")
     shutil.copyfile(ROOT / "static" / "boot.js", folder / "boot.js")
 
 
-def _write_language(folder: Path, language: str, recordings: dict[str, Trace], experiments: list[dict],
-                    templates: jinja2.Environment, modules: str) -> None:
-    strings = Strings(language)
-    common = {"language": language, "languages": LANGUAGES, "words": strings, "root": "../",
-              "modules": modules, "nonce": nonce(modules), "traces": recordings, "experiments": experiments,
-              "trees": {route: tree(trace) for route, trace in recordings.items()}, "percent": percent,
-              "chapters": {route: chapters(trace, language, strings) for route, trace in recordings.items()}}
-    titles = {route: {page.id: page.title for chapter in told for page in chapter.pages}
-              for route, told in common["chapters"].items()}
-    common["maps"] = {route: network_map(trace, titles[route], strings) for route, trace in recordings.items()}
-    _write_home(folder / language / "index.html", recordings, templates.get_template("home.html"), common | {
-        "wide_map": network_map(recordings["training"], titles["training"], strings, columns=True)})
-    for route, trace in recordings.items():
-        _write(folder / language / f"{route}.html",
-               templates.get_template("route.html").render(page=route, trace=trace, **common))
-    if experiments:
-        _write_experiments(folder / language / "experiments.html", templates.get_template("experiments.html"), common)
+def _side_by_side(jobs: list[Callable]) -> list:
+    """What each job returns, in its own process where forking is cheap.  The first job's error comes first."""
+    if sys.platform != "linux":
+        return [job() for job in jobs]
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
+        return [future.result() for future in [pool.submit(job) for job in jobs]]
 
 
-def _write_experiments(path: Path, template: jinja2.Template, common: dict) -> None:
-    (title, lead), told = tell(common["experiments"], common["language"], common["words"])
-    _write(path, template.render(common | {
-        "page": "experiments", "title": title, "lead": lead, "experiments": told, "fixed": fixed,
-        "num": number_in_prose}))
+@dataclass
+class _Site:
+    """What every page is made from; each job has a copy."""
+
+    traces: Path
+    folder: Path
+    routes: tuple[str, ...]
+    has_experiments: bool
+    modules: str
+
+    def page(self, path: str, template: str, language: str, **context) -> None:
+        """Write a page of one language."""
+        self.write(f"{language}/{path}", template, language=language, words=Strings(language), root="../",
+                   modules=self.modules, nonce=nonce(self.modules), routes=self.routes,
+                   has_experiments=self.has_experiments, percent=percent, **context)
+
+    def write(self, path: str, template: str, **context) -> None:
+        text = _templates().get_template(template).render(languages=LANGUAGES, **context)
+        (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / path).write_text(text, encoding="utf-8", newline="\n")
 
 
-def _write_home(path: Path, recordings: dict[str, Trace], template: jinja2.Template, common: dict) -> None:
-    language, strings = common["language"], common["words"]
-    prose = told(recordings["training"], language, strings, ["home", "home:training", "home:states"])
-    prose |= told(recordings["generation"], language, strings, ["home:generation"])
-    _write(path, template.render(page="index", prose=prose, **common))
+@dataclass
+class _Told:
+    """What the home page tells of a route in one language."""
+
+    prose: dict[str, tuple[str, str]]  # key → title, HTML
+    chapters: list[tuple[str, str]]  # the first step of each, and its title
+    map: Map
+    wide_map: Map
 
 
-def _environment() -> jinja2.Environment:
+def _write_route(site: _Site, route: str) -> dict[str, _Told]:
+    """A route's numbers, and its page in every language."""
+    trace = load(site.traces / f"{route}.json")
+    for name, content in route_data(trace).scripts.items():
+        (site.folder / "data" / name).write_bytes(content)
+    parts = Parts(trace)
+    return {language: _write_route_page(site, parts, language) for language in LANGUAGES}
+
+
+def _write_route_page(site: _Site, parts: Parts, language: str) -> _Told:
+    strings, trace, route = Strings(language), parts.trace, parts.trace.route
+    chapters = route_chapters(parts, language, strings)
+    titles = {page.id: page.title for chapter in chapters for page in chapter.pages}
+    small = network_map(trace, titles, strings)
+    site.page(f"{route}.html", "route.html", language, page=route, chapters=chapters, map=small, tree=tree(trace))
+    return _Told(told(parts, language, strings, HOME_PROSE.get(route, [])),
+                 [(chapter.pages[0].id, chapter.title) for chapter in chapters],
+                 small, network_map(trace, titles, strings, columns=True))
+
+
+def _write_experiments(site: _Site) -> None:
+    experiments = read_experiments(site.traces)
+    for language in LANGUAGES if experiments else ():
+        (title, lead), found = tell(experiments, language, Strings(language))
+        site.page("experiments.html", "experiments.html", language, page="experiments", title=title, lead=lead,
+                  experiments=found, fixed=fixed, num=number_in_prose)
+
+
+def _write_home(site: _Site, language: str, told: dict[str, _Told]) -> None:
+    prose = {key: text for one in told.values() for key, text in one.prose.items()}
+    site.page("index.html", "home.html", language, page="index", prose=prose, map=told["training"].map,
+              wide_map=told["training"].wide_map, chapters={route: one.chapters for route, one in told.items()})
+
+
+@cache
+def _templates() -> jinja2.Environment:
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(ROOT / "templates"), undefined=jinja2.StrictUndefined, autoescape=True,
-        trim_blocks=True, lstrip_blocks=True)
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8", newline="\n")
+        loader=jinja2.FileSystemLoader(ROOT / "templates"), bytecode_cache=compiled(), autoescape=True,
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)

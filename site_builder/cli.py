@@ -1,14 +1,12 @@
 """The builder's command line."""
 
+import gc
 import sys
 import time
-from functools import partial
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import click
 
-from site_builder.server import CompressingHandler
 from tracer.errors import UserError
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -38,6 +36,7 @@ def build(traces: Path, output: Path) -> None:
     """Build the site; it opens by double-click and from any web host."""
     from site_builder.build import build as build_site
 
+    gc.disable()  # nearly all that is made is kept until the end
     start = time.perf_counter()
     index = build_site(traces, output)
     click.echo(f"built in {time.perf_counter() - start:.1f} s: open {index.resolve()}")
@@ -48,10 +47,11 @@ def build(traces: Path, output: Path) -> None:
 @click.option("--port", default=8000, help="Port on this machine.")
 def serve(site: Path, port: int) -> None:
     """Serve the built site on this machine alone."""
+    from site_builder.server import server_of
+
     if not (site / "index.html").is_file():
         raise UserError(f"there is no site in {site}: run `make site` first")
-    handler = partial(CompressingHandler, directory=str(site))
-    with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
+    with server_of(site, port) as server:
         click.echo(f"serving {site} on http://localhost:{port}/ (Ctrl-C ends it)")
         try:
             server.serve_forever()

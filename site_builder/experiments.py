@@ -4,7 +4,7 @@ import math
 from itertools import pairwise
 from pathlib import Path
 
-from site_builder.pages import number_in_prose
+from site_builder.parts import number_in_prose
 from site_builder.plots import Guide, Plot, Series, Size, plot
 from site_builder.prose import load_prose, render, render_title
 from site_builder.strings import Strings

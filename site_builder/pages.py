@@ -3,36 +3,21 @@
 import math
 import re
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal, localcontext
 
-import numpy as np
-
-from site_builder.formula import inline_mathml, mathml
 from site_builder.merges import Merges, merges
+from site_builder.parts import Part, Parts, number_in_prose
 from site_builder.prose import Section, find_section, load_prose, render, render_title
 from site_builder.rounds import Byte, Layers, bytes_of, careless, layers
 from site_builder.strings import Strings
-from site_builder.symbols import symbol
-from tracer.ops import KINDS
-from tracer.ops.language import walk
-from tracer.ops.replay import Replay
-from tracer.schema import AXES, Trace, View
-
-STATIC_TABLE_LIMIT = 50  # numbers; larger tables need scripts to be read with comfort
+from tracer.schema import View
 
 
 @dataclass
 class StepPart:
-    """One array that a view makes: its formula and what its symbols stand for."""
+    """One array that a view makes: its shape, and a small array's numbers as a table, in the words of the page."""
 
-    array: str
+    part: Part
     shape: str
-    kind: str
-    source: str
-    formulas: list[str]
-    legend: list[tuple[str, str, str]]  # symbol as MathML, array name, step that made it
-    constants: list[tuple[str, str]]  # symbol as MathML, value: lengths of axes and settings
-    derived: bool
     table: dict | None
 
 
@@ -68,29 +53,25 @@ class ChapterPage:
     pages: list[Page]
 
 
-def told(trace: Trace, language: str, strings: Strings, keys: list[str]) -> dict[str, tuple[str, str]]:
-    """Prose that belongs to no step: key → (title, HTML), with the figures of `trace`."""
-    writer = _Writer(trace, language, strings)
+def told(parts: Parts, language: str, strings: Strings, keys: list[str]) -> dict[str, tuple[str, str]]:
+    """Prose that belongs to no step: key → (title, HTML), with the figures of the recording."""
+    writer = _Writer(parts, language, strings)
     figures = writer.figures("")
     sections = {key: writer.prose[key][language] for key in keys}
     return {key: (render_title(s.title, figures), render(s.body, figures)) for key, s in sections.items()}
 
 
-def chapters(trace: Trace, language: str, strings: Strings) -> list[ChapterPage]:
+def chapters(parts: Parts, language: str, strings: Strings) -> list[ChapterPage]:
     """All chapters of a route, in order, every view with its prose and formulas."""
-    return _Writer(trace, language, strings).chapters()
+    return _Writer(parts, language, strings).chapters()
 
 
 class _Writer:
-    def __init__(self, trace: Trace, language: str, strings: Strings):
-        self.trace, self.language, self.strings = trace, language, strings
+    def __init__(self, parts: Parts, language: str, strings: Strings):
+        self.parts, self.trace, self.language, self.strings = parts, parts.trace, language, strings
         self.prose = load_prose()
-        self.replay = Replay(trace, AXES)
-        self.home = {name: view.id for chapter in trace.chapters for view in chapter.views
-                     for name in [*view.arrays, *view.steps]}
-        self.parameters = sum(trace.arrays[name].size for name in trace.make["parameters"])
+        self.parameters = sum(self.trace.arrays[name].size for name in self.trace.make["parameters"])
         self.number = 0
-        self.named: dict[int, tuple[dict, dict]] = {}  # equations → letters whose length, and names, they read
 
     def chapters(self) -> list[ChapterPage]:
         return [self.chapter(chapter) for chapter in self.trace.chapters]
@@ -143,46 +124,12 @@ class _Writer:
         return len(self.trace.arrays[view.steps[0]].shape) if view.steps else 0
 
     def part(self, name: str) -> StepPart:
-        array = self.trace.arrays[name]
-        step = self.trace.steps.get(name)
+        array, part = self.trace.arrays[name], self.parts[name]
         axes = " × ".join(f"{self.strings('axis.' + axis)} {length:,}"
                           for axis, length in zip(array.axes, array.shape, strict=True))
-        equations = self.replay.equations(step) if step else []
-        return StepPart(
-            name, axes, f"{step.kind}.{step.target}" if step else "", KINDS[step.kind].source if step else "",
-            [mathml(step.kind, equation) for equation in equations],
-            self.legend(step) if step else [], self.constants(step, equations), array.derived, self.table(name))
-
-    def legend(self, step) -> list[tuple[str, str, str]]:
-        entries = [(step.target, step.id), *step.operands.items()]
-        return [(_symbol_mathml(step.kind, name), array, self.home.get(array, "")) for name, array in entries]
-
-    def constants(self, step, equations) -> list[tuple[str, str]]:
-        """Values of the lengths and settings that the equations name."""
-        if not step:
-            return []
-        key = id(equations)  # the replay keeps one list for all steps of a kind with the same axes
-        if key not in self.named:
-            nodes = [node for equation in equations for node in walk(equation.body)]
-            self.named[key] = (dict.fromkeys(node[1][1] for node in nodes if node[0] == "size"),
-                               dict.fromkeys(node[1] for node in nodes if node[0] == "name"))
-        letters, all_names = self.named[key]
-        names = [name for name in all_names if name in step.attributes]
-        sizes = self.replay.sizes(step) if letters else {}
-        lengths = [(f"n_{{{letter}}}", sizes[letter]) for letter in letters]
-        settings = [(symbol(step.kind, name), step.attributes[name]) for name in names]
-        return [(inline_mathml(latex), number_in_prose(value, 6)) for latex, value in [*lengths, *settings]]
-
-    def table(self, name: str) -> dict | None:
-        """A small array as rows of text, for readers without scripts."""
-        array = self.trace.arrays[name]
-        if array.derived or array.size > STATIC_TABLE_LIMIT or array.size == 0:
-            return None
-        values = np.asarray(self.trace.values(name))
-        flat = values.reshape(1, -1) if values.ndim < 2 else values.reshape(-1, values.shape[-1])
-        return {"columns": self.axis_labels(array, -1) if values.ndim else [],
-                "rows": [(label, [format_number(v) for v in row])
-                         for label, row in zip(self.row_labels(array), flat, strict=True)]}
+        table = {"columns": self.axis_labels(array, -1) if array.shape else [],
+                 "rows": list(zip(self.row_labels(array), part.rows, strict=True))} if part.rows else None
+        return StepPart(part, axes, table)
 
     def axis_labels(self, array, axis: int) -> list[str]:
         if array.axes[axis] in array.labels:
@@ -235,32 +182,3 @@ class _Writer:
 def _round_of_choices(view_id: str) -> int:
     found = re.fullmatch(r"round(\d+)\.choices", view_id)
     return int(found[1]) if found else 0
-
-
-def _symbol_mathml(kind: str, name: str) -> str:
-    if name.startswith("d_"):
-        return inline_mathml(rf"\frac{{\partial L}}{{\partial {symbol(kind, name[2:])}}}")
-    return inline_mathml(symbol(kind, name))
-
-
-def number_in_prose(value, digits: int = 4) -> str:
-    """Whole numbers with thousands separators, others to `digits` significant digits; a true minus sign."""
-    if isinstance(value, int):
-        return f"{value:,}".replace("-", "−")
-    return format_number(value, digits)
-
-
-def format_number(value, digits: int = 4) -> str:
-    """As in the tables of the page (`static/js/format.js`): significant digits, true minus, ∞."""
-    if isinstance(value, (int, np.integer)):
-        return str(value).replace("-", "−")
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
-    if value == 0:
-        return "0"
-    whole = Decimal(float(value))
-    with localcontext(rounding=ROUND_HALF_UP):  # as JavaScript rounds
-        mantissa, _, exponent = f"{whole:.{digits - 1}e}".partition("e")
-        places = digits - 1 - int(exponent)
-        text = f"{whole:.{max(places, 0)}f}" if -5 <= int(exponent) < 7 else f"{mantissa}e{int(exponent)}"
-    return text.replace("-", "−")

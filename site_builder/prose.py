@@ -14,6 +14,7 @@ from pathlib import Path
 import jinja2
 from markdown_it import MarkdownIt
 
+from site_builder.compiled import compiled
 from site_builder.formula import inline_mathml
 
 FOLDER = Path(__file__).parent / "prose"
@@ -29,6 +30,7 @@ class Section:
     misread: str
 
 
+@cache
 def load_prose(folder: Path = FOLDER) -> dict[str, dict[str, Section]]:
     """Key → language → section.  Raises `ValueError` for a section that is not as described above."""
     found: dict[str, dict[str, Section]] = {}
@@ -84,7 +86,7 @@ _MATH = re.compile(r"\$([^$\n]+)\$")
 
 def render(text: str, figures: dict) -> str:
     """Markdown with figures put in, as HTML.  What a recording says is escaped, markup in it included."""
-    return _render_markdown(_template(text).render({key: _recorded(value) for key, value in figures.items()}))
+    return _render_markdown(_put_in(text, {key: _recorded(value) for key, value in figures.items()}))
 
 
 def render_title(text: str, figures: dict) -> str:
@@ -93,12 +95,8 @@ def render_title(text: str, figures: dict) -> str:
 
 
 def _put_in(text: str, figures: dict) -> str:
-    return _template(text).render(figures) if "{" in text else text
-
-
-@cache
-def _template(text: str) -> jinja2.Template:
-    return _environment.from_string(text)
+    names_figures = "{{" in text or "{%" in text or "{#" in text  # formulas have single braces
+    return _environment.get_template(text).render(figures) if names_figures else text
 
 
 class _Recorded(str):
@@ -126,7 +124,9 @@ def _shield(value):
     return f"\ue002{value.encode().hex()}\ue003" if isinstance(value, _Recorded) else value
 
 
-_environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, finalize=_shield)
+_environment = jinja2.Environment(
+    loader=jinja2.FunctionLoader(lambda text: text), bytecode_cache=compiled(), cache_size=-1, auto_reload=False,
+    undefined=jinja2.StrictUndefined, autoescape=False, finalize=_shield)  # a text is its own name
 
 
 @cache  # blocks and rounds mostly say the same

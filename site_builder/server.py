@@ -2,9 +2,9 @@
 
 import gzip
 import io
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
-from http.server import SimpleHTTPRequestHandler
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import BinaryIO
 
@@ -42,3 +42,8 @@ class CompressingHandler(SimpleHTTPRequestHandler):
         if path.is_dir() and self.path.endswith("/"):
             path /= "index.html"
         return path if path.is_file() and path.suffix in COMPRESSED else None
+
+
+def server_of(site: Path, port: int) -> ThreadingHTTPServer:
+    """A server for the files in `site`, for this machine alone."""
+    return ThreadingHTTPServer(("127.0.0.1", port), partial(CompressingHandler, directory=str(site)))

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from site_builder.build import MORE_ROUTES, ROUTES
-from site_builder.pages import format_number
+from site_builder.parts import format_number
 from site_builder.prose import LANGUAGES
 from site_builder.strings import Strings
 from tracer.schema import AXES, Trace

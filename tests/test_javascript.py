@@ -15,7 +15,7 @@ from test_gradients import CASES, Case, compute, forward
 
 from site_builder.data import route_data
 from site_builder.modules import import_map
-from site_builder.pages import format_number
+from site_builder.parts import format_number
 from tracer.ops import KINDS
 from tracer.ops.mcg31m1 import MODULUS, mcg31m1
 from tracer.ops.replay import bound_equations

@@ -18,7 +18,7 @@ from driver import (
     wait_for_step,
 )
 
-from site_builder.pages import format_number
+from site_builder.parts import format_number
 
 # Step by step ----------------------------------------------------------------------------------------
 

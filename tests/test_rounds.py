@@ -7,7 +7,7 @@ import pytest
 import torch
 from driver import DESK, WORDS, address, go, opened, place, shortest, visit
 
-from site_builder.pages import format_number
+from site_builder.parts import format_number
 from site_builder.rounds import Byte, _byte, bytes_of, careless, layers, percent, tree
 from tracer.sampling import Sampling, choose
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from driver import WORDS, address, fragment_of, opened, place, ulp, visit
 
-from site_builder.pages import format_number
+from site_builder.parts import format_number
 from tracer.ops.replay import Replay
 from tracer.schema import AXES
 

@@ -65,7 +65,12 @@ def load_experiment(path: Path) -> dict:
 
 def load_experiments(traces: Path) -> dict[str, dict]:
     """Every experiment beside the recordings in `traces`, by file stem; none is no error."""
-    return {path.stem: load_experiment(path) for path in sorted((traces / FOLDER).glob("*.json"))}
+    return {path.stem: load_experiment(path) for path in experiment_files(traces)}
+
+
+def experiment_files(traces: Path) -> list[Path]:
+    """The files of the experiments beside the recordings in `traces`."""
+    return sorted((traces / FOLDER).glob("*.json"))
 
 
 def check_experiment(body) -> None:

@@ -1,0 +1,115 @@
+"""What a page says of the arrays of a recording that is the same in every language: formulas, symbols, numbers."""
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal, localcontext
+from functools import cache
+
+import numpy as np
+
+from site_builder.formula import inline_mathml, mathml
+from site_builder.symbols import symbol
+from tracer.ops import KINDS
+from tracer.ops.language import walk
+from tracer.ops.replay import Replay
+from tracer.schema import AXES, Step, Trace
+
+STATIC_TABLE_LIMIT = 50  # numbers; larger tables need scripts to be read with comfort
+
+
+@dataclass
+class Part:
+    """One array: its formula, what the symbols in it stand for, and its numbers when they are few."""
+
+    array: str
+    kind: str
+    source: str
+    formulas: list[str]
+    legend: list[tuple[str, str, str]]  # symbol as MathML, array name, step that made it
+    constants: list[tuple[str, str]]  # symbol as MathML, value: lengths of axes and settings
+    derived: bool
+    rows: list[list[str]]
+
+
+class Parts:
+    """The parts of a recording; each is put together once, however many languages ask for it."""
+
+    def __init__(self, trace: Trace):
+        self.trace = trace
+        self.replay = Replay(trace, AXES)
+        self.home = {name: view.id for chapter in trace.chapters for view in chapter.views
+                     for name in [*view.arrays, *view.steps]}
+        self.named: dict[int, tuple[dict, dict]] = {}  # equations → letters whose length, and names, they read
+        self.found: dict[str, Part] = {}
+
+    def __getitem__(self, name: str) -> Part:
+        if name not in self.found:
+            self.found[name] = self._part(name)
+        return self.found[name]
+
+    def _part(self, name: str) -> Part:
+        array, step = self.trace.arrays[name], self.trace.steps.get(name)
+        rows = self._rows(name)
+        if not step:
+            return Part(name, "", "", [], [], [], array.derived, rows)
+        equations = self.replay.equations(step)
+        return Part(name, f"{step.kind}.{step.target}", KINDS[step.kind].source,
+                    [mathml(step.kind, equation) for equation in equations], self._legend(step),
+                    self._constants(step, equations), array.derived, rows)
+
+    def _legend(self, step: Step) -> list[tuple[str, str, str]]:
+        entries = [(step.target, step.id), *step.operands.items()]
+        return [(_symbol_mathml(step.kind, name), array, self.home.get(array, "")) for name, array in entries]
+
+    def _constants(self, step: Step, equations) -> list[tuple[str, str]]:
+        """Values of the lengths and settings that the equations name."""
+        key = id(equations)  # the replay keeps one list for all steps of a kind with the same axes
+        if key not in self.named:
+            nodes = [node for equation in equations for node in walk(equation.body)]
+            self.named[key] = (dict.fromkeys(node[1][1] for node in nodes if node[0] == "size"),
+                               dict.fromkeys(node[1] for node in nodes if node[0] == "name"))
+        letters, all_names = self.named[key]
+        names = [name for name in all_names if name in step.attributes]
+        sizes = self.replay.sizes(step) if letters else {}
+        lengths = [(f"n_{{{letter}}}", sizes[letter]) for letter in letters]
+        settings = [(symbol(step.kind, name), step.attributes[name]) for name in names]
+        return [(inline_mathml(latex), number_in_prose(value, 6)) for latex, value in [*lengths, *settings]]
+
+    def _rows(self, name: str) -> list[list[str]]:
+        """A small array as rows of text, for readers without scripts; none for a larger one."""
+        array = self.trace.arrays[name]
+        if array.derived or array.size > STATIC_TABLE_LIMIT or array.size == 0:
+            return []
+        values = np.asarray(self.trace.values(name))
+        flat = values.reshape(1, -1) if values.ndim < 2 else values.reshape(-1, values.shape[-1])
+        return [[format_number(v) for v in row] for row in flat]
+
+
+@cache
+def _symbol_mathml(kind: str, name: str) -> str:
+    if name.startswith("d_"):
+        return inline_mathml(rf"\frac{{\partial L}}{{\partial {symbol(kind, name[2:])}}}")
+    return inline_mathml(symbol(kind, name))
+
+
+def number_in_prose(value, digits: int = 4) -> str:
+    """Whole numbers with thousands separators, others to `digits` significant digits; a true minus sign."""
+    if isinstance(value, int):
+        return f"{value:,}".replace("-", "−")
+    return format_number(value, digits)
+
+
+def format_number(value, digits: int = 4) -> str:
+    """As in the tables of the page (`static/js/format.js`): significant digits, true minus, ∞."""
+    if isinstance(value, (int, np.integer)):
+        return str(value).replace("-", "−")
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
+    if value == 0:
+        return "0"
+    whole = Decimal(float(value))
+    with localcontext(rounding=ROUND_HALF_UP):  # as JavaScript rounds
+        mantissa, _, exponent = f"{whole:.{digits - 1}e}".partition("e")
+        places = digits - 1 - int(exponent)
+        text = f"{whole:.{max(places, 0)}f}" if -5 <= int(exponent) < 7 else f"{mantissa}e{int(exponent)}"
+    return text.replace("-", "−")
