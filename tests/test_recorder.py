@@ -409,7 +409,7 @@ def test_gradients_of_nested_outputs():
     with Recorder(Last()) as recorder:
         recorder.model(x).backward()
     assert recorder.gradients == {"parts.a": 10, "parts.b.1": 100, "join": 1}
-    assert recorder.use_gradients == {("parts", "0"): 2 * 10 + 5 * 100}
+    assert recorder.use_gradients == {("parts", "0"): 520, ("join", "0.a"): 10, ("join", "0.b.1"): 100}
     assert x.grad == 520
     join = recorder.calls[-1]
     assert join.inputs == {"0.a": "parts.a", "0.b.0": "parts.b.0", "0.b.1": "parts.b.1"}
@@ -512,6 +512,73 @@ def test_gradients_of_two_uses_add_up():
         torch.testing.assert_close(use, part)
     assert torch.equal(uses[0] + uses[1], recorder.gradients["first"])
     torch.testing.assert_close(recorder.gradients["first"], total)
+
+
+class Leaks(nn.Module):
+    """h = 2x; returns 3h.  `keep(h, self)` uses h once more, outside of every step."""
+
+    def __init__(self, keep):
+        super().__init__()
+        self.first, self.last, self.keep = Scale(2.0), Scale(3.0), keep
+
+    def forward(self, x):
+        h = self.first(x)
+        self.keep(h, self)
+        return self.last(h)
+
+
+@pytest.mark.parametrize("keep", [
+    lambda h, model: setattr(model, "kept", h),
+    lambda h, model: setattr(model, "kept", h[0:1]),
+    lambda h, model: setattr(model, "kept", [h * 1.0]),
+    lambda h, model: model.first.__dict__.update(kept=(h,)),
+])
+def test_a_value_that_others_use_behind_the_models_back_has_its_parts_apart(keep):
+    """Loss = 3h + 7·(kept h): the part through `last` is 3, the whole gradient 10."""
+    model, x = Leaks(keep), torch.ones(1, requires_grad=True)
+    with Recorder(model) as recorder:
+        out = model(x)
+        kept = model.__dict__.get("kept", model.first.__dict__.get("kept"))
+        (out + 7 * (kept if isinstance(kept, torch.Tensor) else kept[0])).sum().backward()
+    assert recorder.gradients["first"] == 10
+    assert recorder.use_gradients["last", "x"] == 3
+    assert recorder.use_gradients["first", "x"] == x.grad == 20
+
+
+def test_a_value_that_the_model_also_returns_has_its_parts_apart():
+    class Both(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = Scale(2.0), Scale(3.0)
+
+        def forward(self, x):
+            h = self.first(x)
+            return {"hidden": h, "out": self.last(h)}
+
+    x = torch.ones(1, requires_grad=True)
+    with Recorder(Both()) as recorder:
+        result = recorder.model(x)
+        (result["out"] + 7 * result["hidden"]).sum().backward()
+    assert recorder.gradients["first"] == 10
+    assert recorder.use_gradients["last", "x"] == 3
+
+
+def test_a_value_that_a_container_reads_beside_a_step_has_its_parts_apart():
+    class Residual(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.inner, self.last = Scale(2.0), Scale(3.0), Scale(5.0)
+
+        def forward(self, x):
+            h = self.first(x)
+            return self.last(h * 7 + self.inner(h))
+
+    x = torch.ones(1, requires_grad=True)
+    with Recorder(Residual()) as recorder:
+        recorder.model(x).sum().backward()
+    assert recorder.gradients["first"] == 5 * (7 + 3)
+    assert recorder.use_gradients["inner", "x"] == 5 * 3
+    assert recorder.use_gradients["last", "x"] == 5
 
 
 def test_a_tied_weight_gets_a_gradient_from_each_use():

@@ -7,6 +7,8 @@ use of a value (a value that two modules read receives two parts).
 
 import functools
 import inspect
+import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,6 +41,8 @@ class Call:
     outputs: dict[str, str] = field(default_factory=dict)
     made: list[str] = field(default_factory=list)
     attributes: dict[str, float] = field(default_factory=dict)
+    begun: int = 0  # of the graph's nodes, those numbered from here up to `ended` were made in this call
+    ended: int = 0
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -76,11 +80,10 @@ class Recorder:
     A module may leave more than it returns in an attribute `details` (name → tensor): a mask, a mean.
     These are its own, made for this call, and are not copied.
 
-    All hooks are removed when the block ends, also by an exception; hooks of others stay.  The only
-    thing that hooks add to the computation is a view of each input of a step, which changes no bit.
-    (One exception: where a step reads one argument several times and another step reads the same
-    value, the parts of the gradient are added in another order, and the last bit may differ.)  A value
-    changed in place is another value from then on, and has another name.
+    All hooks are removed when the block ends, also by an exception; hooks of others stay.  They add
+    nothing to the computation, except that a step which returns its own input returns a view of it,
+    so that the two are different values.  A value changed in place is another value from then on,
+    and has another name.
     Raises `UserError` for a model that is compiled, as a whole or in part: hooks do not see its calls.
     """
 
@@ -95,7 +98,11 @@ class Recorder:
         self._use_gradients: dict = {}
         # id → (tensor, version, name).  Holding the tensor keeps its id from being used again.
         self._named: dict[int, tuple[Tensor, int, str]] = {}
-        self._watched: list[_Watched] = []
+        self._watched: dict[str, _Watched] = {}
+        self._uses: list[_Use] = []  # of the outermost call that runs
+        self._nodes_in_steps = 0  # how many nodes of the graph its steps have made
+        self._sole_uses: list[tuple[tuple[str, str], str]] = []  # and the names of the values
+        self._nodes: dict[str, tuple] = {}  # name → the node of the graph that made the value, and which of its outputs
         self._open: list[Call] = []
         self._times_called: dict[str, int] = {}
         self._handles: list = []  # of hooks on leaf tensors
@@ -137,10 +144,13 @@ class Recorder:
             handle.remove()
         self._handles.clear()
         self._collect()
-        for watched in self._watched:
+        for watched in self._watched.values():
             if not watched.asked_before:
                 watched.tensor.grad = None
         self._watched.clear()
+        self._sole_uses.clear()
+        self._uses.clear()
+        self._nodes.clear()
         self._open.clear()
         self._named.clear()
 
@@ -154,9 +164,10 @@ class Recorder:
         named = self._named.get(id(tensor))
         return named[2] if named is not None and named[1] == _version(tensor) else None
 
-    def _before(self, path: str, names: tuple[str, ...], is_step: bool, module: nn.Module, args: tuple, kwargs: dict):
+    def _before(self, path: str, names: tuple[str, ...], is_step: bool,
+                module: nn.Module, args: tuple, kwargs: dict) -> None:
         if _in_backward():
-            return None
+            return
         times = self._times_called[path] = self._times_called.get(path, 0) + 1
         call = Call(path if times == 1 else f"{path}#{times}", module, path and f"{path}.", self._caller(path), is_step)
         self.calls.append(call)
@@ -164,11 +175,14 @@ class Recorder:
         watch = is_step and torch.is_grad_enabled()
         if len(args) > len(names):
             names = (*names, *map(str, range(len(names), len(args))))
-        new_args = [self._note_input(call, watch, arg, name) if isinstance(arg, Tensor)
-                    else self._note_inputs(call, watch, arg, name) for arg, name in zip(args, names, strict=False)]
-        if kwargs:
-            kwargs = {name: self._note_inputs(call, watch, value, name) for name, value in kwargs.items()}
-        return (tuple(new_args), kwargs) if watch else None
+        for arg, name in zip(args, names, strict=False):
+            if isinstance(arg, Tensor):
+                self._note_input(call, watch, arg, name)
+            else:
+                self._note_inputs(call, watch, arg, name)
+        for name, value in kwargs.items():
+            self._note_inputs(call, watch, value, name)
+        call.begun = _nodes_made()
 
     def _caller(self, path: str) -> Call | None:
         """The innermost open call that contains a module.
@@ -180,58 +194,104 @@ class Recorder:
                 return call
         return None
 
-    def _note_inputs(self, call: Call, watch: bool, value, name: str):
-        return map_tensors(value, lambda tensor, where: self._note_input(call, watch, tensor, ".".join(where)), (name,))
+    def _note_inputs(self, call: Call, watch: bool, value, name: str) -> None:
+        map_tensors(value, lambda tensor, where: self._note_input(call, watch, tensor, ".".join(where)), (name,))
 
     def _note_input(self, call: Call, watch: bool, tensor: Tensor, argument: str) -> Tensor:
-        """Note what the call reads; where a gradient will come back, hand on a view of it.
-
-        A gradient that comes back through the view came through this use alone.
-        """
+        """Note what the call reads, and where in the graph a gradient will come back."""
         name = self._known(tensor)
         if name is None:
             self.name_input(tensor, name := f"{call.path}:{argument}")
         call.inputs[argument] = name
-        if not (watch and tensor.requires_grad):
-            return tensor
-        view = tensor.view_as(tensor)
-        self._named[id(view)] = (view, view._version, name)
-        self._watch(view, self._use_gradients, (call.path, argument))
-        return view
+        if watch and tensor.requires_grad:
+            self._uses.append(_Use(call, argument, name, tensor, tensor.grad_fn, tensor.output_nr))
+        return tensor
 
-    def _watch(self, tensor: Tensor, store: dict, key) -> None:
+    def _watch(self, tensor: Tensor, name: str) -> None:
         """Keep the gradient of a tensor as it is now.
 
         `retain_grad` costs no Python while gradients flow.  But it follows a tensor that is changed in
         place; `_look_for_changes` then goes back to the version that was meant.  And it copies, which a
         large gradient can be spared.
         """
-        if tensor.is_leaf or tensor.numel() > LARGE or len(self._open) <= 1:
-            self._hook(tensor, tensor.grad_fn, tensor.output_nr, store, key)
+        node, output = self._nodes[name] = tensor.grad_fn, tensor.output_nr
+        if node is None or tensor.numel() > LARGE or len(self._open) <= 1:
+            self._hook(tensor, node, output, name)
             return
-        asked_before = tensor.retains_grad
-        self._watched.append(_Watched(tensor, tensor._version, tensor.grad_fn, tensor.output_nr, store, key,
-                                      asked_before))
+        self._watched[name] = _Watched(tensor, tensor._version, tensor.retains_grad)
         tensor.retain_grad()
 
-    def _hook(self, tensor: Tensor, node, output: int, store: dict, key) -> None:
+    def _find_uses(self, root: Call) -> None:
+        """At the end of the outermost call: how the gradient through each single use will be known.
+
+        A value that only one step reads gets its whole gradient through that use.  Whether others read it
+        is known when steps alone have made nodes of the graph, and nobody holds the value.  Otherwise the
+        nodes that the step made tell which parts of the gradient they send back.
+        """
+        closed = root.is_step or self._nodes_in_steps == root.ended - root.begun
+        times = Counter((use.node, use.output) for use in self._uses) if closed else {}
+        for use in self._uses:
+            if closed and times[use.node, use.output] == 1 and self._is_ours(use):
+                self._sole_uses.append(((use.call.path, use.argument), use.name))
+            else:
+                self._hook_use(use)
+        self._uses.clear()
+        self._nodes_in_steps = 0
+
+    def _is_ours(self, use: "_Use") -> bool:
+        """Whether nobody but the recorder holds the value, so that nobody else can use it."""
+        watched = self._watched.get(use.name)
+        if watched is None or watched.tensor is not use.tensor:
+            return False
+        by_graph = _HELD_BY_GRAPH if use.tensor._use_count() > 1 else 0
+        # Beside the graph: its use, what is watched, the table of names, and the argument of the call below.
+        return sys.getrefcount(use.tensor) == by_graph + 4
+
+    def _hook_use(self, use: "_Use") -> None:
+        """Keep the parts of the gradient that the nodes of one call send to the value."""
+        call, store, key = use.call, self._use_gradients, (use.call.path, use.argument)
+        target = (use.node or torch.autograd.graph.get_gradient_edge(use.tensor).node, use.output)
+        todo = [self._nodes[name][0] for name in call.made if name in self._nodes]
+        seen = set(todo)
+        while todo:
+            node = todo.pop()
+            if node is None or not call.begun <= node._sequence_nr() < call.ended:
+                continue
+            edges = node.next_functions
+            self._keep_sent(node, [i for i, edge in enumerate(edges) if edge == target], store, key)
+            new = {before for before, _ in edges} - seen
+            seen |= new
+            todo += new
+
+    def _keep_sent(self, node, places: list[int], store: dict, key) -> None:
+        """Keep what a node sends back along its edges at `places`."""
+        def keep(sent: tuple, _) -> None:
+            for place in places:
+                self._keep(store, key, sent[place])
+        if places:
+            node.register_hook(keep)
+
+    def _hook(self, tensor: Tensor, node, output: int, name: str) -> None:
         if node is None:
-            self._handles.append(tensor.register_hook(partial(self._keep, store, key)))
+            self._handles.append(tensor.register_hook(partial(self._keep, self._gradients, name)))
         else:
-            node.register_prehook(lambda gradients: self._keep(store, key, gradients[output]))
+            node.register_prehook(lambda gradients: self._keep(self._gradients, name, gradients[output]))
 
     def _look_for_changes(self) -> None:
         """Of tensors changed in place meanwhile: the gradient of the version that was recorded."""
-        for watched in self._watched:
+        for name, watched in self._watched.items():
             if not watched.changed and watched.tensor._version != watched.version:
                 watched.changed = True
-                self._hook(watched.tensor, watched.node, watched.output, watched.store, watched.key)
+                self._hook(watched.tensor, *self._nodes[name], name)
 
     def _collect(self) -> None:
-        for watched in self._watched:
+        for name, watched in self._watched.items():
             gradient = None if watched.changed else watched.tensor.grad
             if gradient is not None:
-                watched.store[watched.key] = gradient.detach() if gradient.requires_grad else gradient
+                self._gradients[name] = gradient.detach() if gradient.requires_grad else gradient
+        for key, name in self._sole_uses:
+            if name in self._gradients:
+                self._use_gradients[key] = self._gradients[name]
 
     def _keep(self, store: dict, key, gradient: Tensor | None) -> None:
         """Keep one gradient as it flows.
@@ -251,19 +311,23 @@ class Recorder:
     def _after(self, module: nn.Module, args: tuple, result):
         call = self._close(module)
         if call is None:
-            return
-        if not self._open:
-            self._look_for_changes()
+            return None
         self._open.append(call)
         if isinstance(result, Tensor):
-            self._note_output(call, result, ())
+            new = self._note_output(call, result, ())
         else:
-            map_tensors(result, partial(self._note_output, call))
+            new = map_tensors(result, partial(self._note_output, call))
+        call.ended = _nodes_made()
         if call.is_step:
+            self._nodes_in_steps += call.ended - call.begun
             call.attributes = dict(_told(module, "attributes"))
             for output, tensor in _told(module, "details").items():
                 self._note_detail(call, output, tensor)
         self._open.pop()
+        if not self._open:
+            self._look_for_changes()
+            self._find_uses(call)
+        return None if new is result else new
 
     def _note_detail(self, call: Call, output: str, tensor: Tensor) -> None:
         name = f"{call.path}.{output}"
@@ -291,24 +355,34 @@ class Recorder:
             call.outputs[output] = known  # a container hands on what a step inside it made
             return tensor
         name = call.path if output == "out" else f"{call.path}.{output}"
+        if tensor.requires_grad and self._known(tensor) in call.inputs.values():
+            tensor = tensor.view_as(tensor)  # a step that returns what it was given
         call.outputs[output] = name
         call.made.append(name)
         self.name_input(tensor, name)
         if tensor.requires_grad:
-            self._watch(tensor, self._gradients, name)
+            self._watch(tensor, name)
         return tensor
 
 
 @dataclass(slots=True)
+class _Use:
+    """One argument of one step: the value, and the node of the graph that made it (none: a leaf)."""
+
+    call: Call
+    argument: str
+    name: str
+    tensor: Tensor
+    node: object
+    output: int
+
+
+@dataclass(slots=True)
 class _Watched:
-    """A tensor whose gradient is kept, and the node of the graph that made this version of it."""
+    """A tensor whose gradient is kept, as it was in this version."""
 
     tensor: Tensor
     version: int
-    node: object
-    output: int
-    store: dict
-    key: object
     asked_before: bool  # somebody else wants this gradient too
     changed: bool = False
 
@@ -335,6 +409,18 @@ def _is_compiled(path: str, module: nn.Module) -> bool:
 def _in_backward() -> bool:
     """Whether autograd runs now: a module called then only repeats, for checkpointing, what is recorded."""
     return torch._C._current_graph_task_id() != -1
+
+
+def _held_by_graph() -> int:
+    """How often a tensor that the graph has saved counts as held: it depends on the version of torch."""
+    tensor = torch.ones(1, requires_grad=True) * 1
+    before = sys.getrefcount(tensor)
+    saved = tensor.sin()
+    return sys.getrefcount(tensor) - before if saved.requires_grad else 0
+
+
+_HELD_BY_GRAPH = _held_by_graph()
+_nodes_made = torch.autograd._get_sequence_nr  # how many nodes of graphs this thread has made
 
 
 def _version(tensor: Tensor) -> int:
