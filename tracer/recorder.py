@@ -204,7 +204,8 @@ class Recorder:
             self.name_input(tensor, name := f"{call.path}:{argument}")
         call.inputs[argument] = name
         if watch and tensor.requires_grad:
-            self._uses.append(_Use(call, argument, name, tensor, tensor.grad_fn, tensor.output_nr))
+            node = self._nodes.get(name) or (tensor.grad_fn, tensor.output_nr)
+            self._uses.append(_Use(call, argument, name, tensor, node))
         return tensor
 
     def _watch(self, tensor: Tensor, name: str) -> None:
@@ -229,9 +230,9 @@ class Recorder:
         nodes that the step made tell which parts of the gradient they send back.
         """
         closed = root.is_step or self._nodes_in_steps == root.ended - root.begun
-        times = Counter((use.node, use.output) for use in self._uses) if closed else {}
+        times = Counter([use.node for use in self._uses]) if closed else {}
         for use in self._uses:
-            if closed and times[use.node, use.output] == 1 and self._is_ours(use):
+            if closed and times[use.node] == 1 and self._is_ours(use):
                 self._sole_uses.append(((use.call.path, use.argument), use.name))
             else:
                 self._hook_use(use)
@@ -250,7 +251,7 @@ class Recorder:
     def _hook_use(self, use: "_Use") -> None:
         """Keep the parts of the gradient that the nodes of one call send to the value."""
         call, store, key = use.call, self._use_gradients, (use.call.path, use.argument)
-        target = (use.node or torch.autograd.graph.get_gradient_edge(use.tensor).node, use.output)
+        target = use.node if use.node[0] else tuple(torch.autograd.graph.get_gradient_edge(use.tensor)[:2])
         todo = [self._nodes[name][0] for name in call.made if name in self._nodes]
         seen = set(todo)
         while todo:
@@ -355,26 +356,26 @@ class Recorder:
             call.outputs[output] = known  # a container hands on what a step inside it made
             return tensor
         name = call.path if output == "out" else f"{call.path}.{output}"
-        if tensor.requires_grad and self._known(tensor) in call.inputs.values():
+        needs_gradient = tensor.requires_grad
+        if needs_gradient and id(tensor) in self._named and self._known(tensor) in call.inputs.values():
             tensor = tensor.view_as(tensor)  # a step that returns what it was given
         call.outputs[output] = name
         call.made.append(name)
         self.name_input(tensor, name)
-        if tensor.requires_grad:
+        if needs_gradient:
             self._watch(tensor, name)
         return tensor
 
 
 @dataclass(slots=True)
 class _Use:
-    """One argument of one step: the value, and the node of the graph that made it (none: a leaf)."""
+    """One argument of one step: the value; the node of the graph that made it (none: a leaf), and its output."""
 
     call: Call
     argument: str
     name: str
     tensor: Tensor
-    node: object
-    output: int
+    node: tuple
 
 
 @dataclass(slots=True)
@@ -408,7 +409,7 @@ def _is_compiled(path: str, module: nn.Module) -> bool:
 
 def _in_backward() -> bool:
     """Whether autograd runs now: a module called then only repeats, for checkpointing, what is recorded."""
-    return torch._C._current_graph_task_id() != -1
+    return _graph_task() != -1
 
 
 def _held_by_graph() -> int:
@@ -419,6 +420,7 @@ def _held_by_graph() -> int:
     return sys.getrefcount(tensor) - before if saved.requires_grad else 0
 
 
+_graph_task = torch._C._current_graph_task_id
 _HELD_BY_GRAPH = _held_by_graph()
 _nodes_made = torch.autograd._get_sequence_nr  # how many nodes of graphs this thread has made
 
