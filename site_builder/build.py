@@ -25,7 +25,8 @@ from site_builder.rounds import percent, tree
 from site_builder.strings import Strings
 from tracer.errors import UserError
 from tracer.experiment_schema import experiment_files
-from tracer.schema import load
+from tracer.schema import RECORD_AGAIN, Trace, load, outline_hash
+from tracer.verify import check_summary
 
 ROOT = Path(__file__).parent.parent
 ROUTES = ("training", "generation")
@@ -41,6 +42,7 @@ def build(traces: Path, output: Path) -> Path:
     The new site replaces the old one when it is whole.  Raises `UserError` for a recording that is
     missing or damaged, and for an output folder that holds something else than a site.
     """
+    output = output.resolve()  # a link stays, and leads to the new site
     _check_output(output)
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as temporary:
@@ -57,9 +59,15 @@ def _check_output(output: Path) -> None:
 
 
 def _replace(fresh: Path, output: Path) -> None:
+    old = fresh.parent / "old"
     if output.exists():
-        shutil.move(output, fresh.parent / "old")
-    shutil.move(fresh, output)
+        shutil.move(output, old)
+    try:
+        shutil.move(fresh, output)
+    except OSError:
+        if old.exists():
+            shutil.move(old, output)
+        raise
 
 
 def _write_site(traces: Path, folder: Path) -> None:
@@ -117,11 +125,23 @@ class _Told:
 
 def _write_route(site: _Site, route: str) -> dict[str, _Told]:
     """A route's numbers, and its page in every language."""
-    trace = load(site.traces / f"{route}.json")
+    trace = _read(site.traces / f"{route}.json", route)
     for name, content in route_data(trace).scripts.items():
         (site.folder / "data" / name).write_bytes(content)
     parts = Parts(trace)
     return {language: _write_route_page(site, parts, language) for language in LANGUAGES}
+
+
+def _read(path: Path, route: str) -> Trace:
+    """The recording; `UserError` for one of another route, and for one that was changed by hand."""
+    trace = load(path)
+    if trace.route != route:
+        raise UserError(f"{path}: this is a recording of the route {trace.route!r}: name the file {trace.route}.json")
+    if outline_hash(trace) != trace.outline_sha256:
+        raise UserError(f"{path}: steps or chapters were changed after recording; {RECORD_AGAIN}")
+    if problem := check_summary(trace).problem:
+        raise UserError(f"{path}: {problem}; {RECORD_AGAIN}")
+    return trace
 
 
 def _write_route_page(site: _Site, parts: Parts, language: str) -> _Told:

@@ -9,7 +9,7 @@ import click
 
 from tracer.errors import UserError
 
-FOLDER = click.Path(file_okay=False, path_type=Path)
+FOLDER = click.Path(path_type=Path)  # a file in its place is told in one line by what reads or writes there
 
 
 def main() -> None:
@@ -20,7 +20,8 @@ def main() -> None:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
     except OSError as error:
-        click.echo(f"error: {error.filename or 'file'}: {error.strerror}; check the path and the disk", err=True)
+        said = f"{error.filename or 'file'}: {error.strerror}" if error.strerror else str(error)
+        click.echo(f"error: {said}; check the path and the disk", err=True)
         sys.exit(2)
 
 

@@ -93,6 +93,8 @@ def test_the_table_of_the_cache_counts_every_position(sources, language):
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_prose_samples_settings_and_conditions_are_there(sources, language):
     text = html.unescape(sources[language])
+    lists = [dict(re.findall(r"<dt>(\w+)</dt><dd>(.*?)</dd>", one))
+             for one in re.findall(r"<dl.*?</dl>", text, re.DOTALL)]
     for body in DEPTHS:
         make, runs = body["make"], body["runs"]
         ends = [run["evaluations"]["validation"][-1] for run in runs]
@@ -101,7 +103,7 @@ def test_prose_samples_settings_and_conditions_are_there(sources, language):
         assert [fact for fact in facts if fact not in text] == []
         for run in runs:
             assert [sample["text"] for sample in run["samples"] if sample["text"] not in text] == []
-        settings = dict(re.findall(r"<dt>(\w+)</dt><dd>(.*?)</dd>", text))
+        settings = next(one for one in lists if number(one.get("updates", "0")) == make["settings"]["updates"])
         assert settings.keys() == make["settings"].keys()
         assert all(number(settings[name]) == value for name, value in make["settings"].items()
                    if type(value) in (int, Decimal))
@@ -287,8 +289,8 @@ def test_hostile_text_shows_as_itself(tmp_path, new_page):
     templates = jinja2.Environment(loader=jinja2.FileSystemLoader(ROOT / "templates"), undefined=jinja2.StrictUndefined,
                                    autoescape=True, trim_blocks=True, lstrip_blocks=True)
     (tmp_path / "page.html").write_text(templates.get_template("experiments.html").render(
-        language="en", words=Strings("en"), root="", nonce="n", routes=(), has_experiments=True, page="experiments", title=title, lead=lead,
-        experiments=told, fixed=fixed, num=number_in_prose), "utf-8")
+        language="en", words=Strings("en"), root="", nonce="n", routes=(), has_experiments=True, page="experiments",
+        title=title, lead=lead, experiments=told, fixed=fixed, num=number_in_prose), "utf-8")
     (tmp_path / "two-routes.css").write_text("")
     page = new_page(java_script_enabled=False)
     page.goto((tmp_path / "page.html").as_uri())

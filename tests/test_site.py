@@ -15,9 +15,11 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import jinja2
+import orjson
 import pytest
 
-from site_builder import cli
+from site_builder import cli, compiled
 from site_builder.build import ROUTES, build
 from site_builder.prose import LANGUAGES, render, render_title
 from site_builder.server import CompressingHandler
@@ -108,6 +110,9 @@ DAMAGES = {
     "unknown kind": lambda path: path.write_bytes(path.read_bytes().replace(b'"layer_norm"', b'"layer_n\\norm"')),
     "a folder": lambda path: (path.unlink(), path.mkdir()),
     "arrays gone": lambda path: (path.parent / "arrays").unlink(),
+    "another route": lambda path: path.write_bytes((TRACES / "long.json").read_bytes()),
+    "another summary": lambda path: path.write_bytes(orjson.dumps(orjson.loads(path.read_bytes()) | {"summary": {}})),
+    "no chapters": lambda path: path.write_bytes(orjson.dumps(orjson.loads(path.read_bytes()) | {"chapters": []})),
 }
 
 
@@ -141,6 +146,39 @@ def test_an_output_that_is_a_file_is_refused(tmp_path):
     with pytest.raises(UserError, match="is not a site"):
         build(TRACES, tmp_path / "file")
     assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_link_stays_a_link_and_leads_to_the_new_site(site, old_site, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(old_site, target_is_directory=True)
+    assert build(TRACES, link) == old_site / "index.html"
+    assert link.is_symlink()
+    assert list(tree(old_site)) == list(tree(site))
+
+
+def test_the_folder_that_one_stands_in(site, old_site, monkeypatch, capfd):
+    monkeypatch.chdir(old_site)
+    assert run(monkeypatch, "build", "--traces", TRACES, "--output", ".") == 0, capfd.readouterr().err
+    assert list(tree(old_site)) == list(tree(site))
+
+
+def one_template() -> jinja2.Environment:
+    return jinja2.Environment(loader=jinja2.DictLoader({"a": "{{ n + 1 }}"}), bytecode_cache=compiled.compiled())
+
+
+@pytest.mark.parametrize("length", [0, 12, 25, 400])
+def test_compiled_templates_that_are_cut_off_are_compiled_again(tmp_path, monkeypatch, length):
+    monkeypatch.setattr(compiled, "FOLDER", tmp_path / "kept")
+    for _ in range(2):
+        assert one_template().get_template("a").render(n=4) == "5"
+        (file,) = (tmp_path / "kept").iterdir()
+        file.write_bytes(file.read_bytes()[:length])
+
+
+def test_compiled_templates_that_cannot_be_kept_are_used_all_the_same(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setattr(compiled, "FOLDER", tmp_path / "file" / "kept")
+    assert one_template().get_template("a").render(n=4) == "5"
 
 
 def test_a_failure_while_writing_leaves_the_old_site(monkeypatch, old_site):

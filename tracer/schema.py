@@ -341,8 +341,7 @@ def _check_version(body, schema: str) -> None:
         raise UserError(f"its \"schema\" is not {schema!r}")
     version = body.get("version")
     if version != VERSION or type(version) is not int:
-        raise UserError(f"it has schema version {version!r}, this program reads version {VERSION}: "
-                        "use the program that wrote it, or")
+        raise UserError(f"it has schema version {version!r}, this program reads version {VERSION}")
 
 
 _REQUIRED = object()

@@ -6,7 +6,7 @@ import { format } from "format";
 const CLOSE = 0.005; // an answer to two or three significant digits counts
 
 /**
- * A box for one array. context: { store, words, hide(array, index), show(), open(array, index) }
+ * A box for one array. context: { store, words, shown(), hide(array, index), show(), open(array, index) }
  */
 export function exercise(array, context) {
   const { words } = context;
@@ -20,6 +20,7 @@ async function start(box, array, context, button) {
   const { store, words } = context;
   const step = store.step(array);
   await store.load([array, ...Object.values(step.operands)]);
+  if (!context.shown()) return; // the learner has gone on
   const index = choose(store, array);
   context.hide(array, index);
   const answer = h("input", { type: "text", inputmode: "decimal", size: 12, "aria-label": words.your_answer, autocomplete: "off" });

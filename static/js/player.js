@@ -189,7 +189,9 @@ export class Player {
   enter(index) {
     this.later.clear();
     for (const view of this.views.values()) view.later.pause();
-    this.view?.leave(Math.abs(index - this.current) === 1);
+    const left = this.view;
+    const near = Math.abs(index - this.current) === 1 && !this.rushing;
+    left?.leave(near);
     this.way = index < this.current ? -1 : 1;
     this.current = index;
     this.view = this.viewAt(index);
@@ -198,6 +200,7 @@ export class Player {
     this.lit = this.litCells();
     if (this.rushing) this.dropOthers();
     this.view.enter(this.rushing);
+    if (near) this.view.later.addFirst(() => left.makeReady()); // out of reach too, as soon as the new step is painted
   }
 
   viewAt(index) {

@@ -6,7 +6,7 @@ import { Sampling } from "sampling";
 import { uniformNumber } from "special";
 
 const DIGITS = 7; // of probabilities: the trained model's are near 1
-const kept = new Map(); // round → its Sampling: sorting fifty thousand logits once is enough
+const kept = new Map(); // round → its Sampling (sorting fifty thousand logits once is enough) and its settings
 
 /** Fill `box` with controls for `round`. context: { store, words } */
 export async function playground(box, round, { store, words }) {
@@ -15,7 +15,8 @@ export async function playground(box, round, { store, words }) {
   await Promise.all([...names.map((name) => store.ready(name)), store.loadLabels(names[0], 1)]);
   if (!kept.has(round)) {
     const [, length] = store.shape(names[0]);
-    kept.set(round, new Sampling(store.outline.sampling, { length, at: (id) => store.flatValue(names[0], id) }));
+    const sampling = new Sampling(store.outline.sampling, { length, at: (id) => store.flatValue(names[0], id) });
+    kept.set(round, { sampling, settings: recordedSettings(round, store) });
   }
   draw(box, kept.get(round), recordedSettings(round, store), { words, label: (id) => store.label(names[0], 1, id), recorded: store.flatValue(names[2], 0) });
 }
@@ -26,8 +27,7 @@ function recordedSettings(round, store) {
     number: Number(round.replace("round", "")) };
 }
 
-function draw(box, sampling, recorded, { words, label, recorded: token }) {
-  const settings = { ...recorded };
+function draw(box, { sampling, settings }, recorded, { words, label, recorded: token }) {
   const bar = h("div", { class: "cumulative", "aria-hidden": "true" });
   const rows = h("tbody");
   const verdict = h("p", { role: "status" });

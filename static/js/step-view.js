@@ -45,6 +45,7 @@ export class StepView {
     else this.later.add(() => this.drawNow());
     this.stand("current");
     if (wasDrawn) {
+      for (const table of this.allTables()) table.restoreScroll();
       this.follow();
       this.mark();
     }
@@ -53,9 +54,11 @@ export class StepView {
     this.later.resume();
   }
 
-  /** Out of view; `kept`: the way back is short. */
+  /** Out of view; `kept`: its layout stays, and `makeReady` has to come soon. */
   leave(kept) {
-    this.shown = false;
+    this.shown = this.wantsFocus = false;
+    if (this.section.contains(document.activeElement)) document.activeElement.blur();
+    for (const table of this.allTables()) table.keepScroll();
     this.watching?.stop();
     this.series?.pause();
     this.later.pause();
@@ -83,6 +86,7 @@ export class StepView {
     if (this.shown) return;
     this.stand("ready whole");
     this.section.inert = true;
+    for (const table of this.allTables()) table.restoreScroll();
   }
 
   /** "current": in view; "ready": laid out, but not seen, "whole": the parts outside of the window too; "": neither. */
@@ -91,13 +95,15 @@ export class StepView {
   }
 
   openUp() {
+    if (!this.shown) return;
     this.section.inert = false;
-    if (this.wantsFocus) this.focus();
+    if (this.wantsFocus && [document.body, this.focusedBefore].includes(document.activeElement)) this.focus();
   }
 
-  /** The heading gets the focus, as soon as it can be reached. */
+  /** The heading gets the focus, as soon as it can be reached, unless the reader puts it elsewhere first. */
   focus() {
     this.wantsFocus = this.section.inert;
+    this.focusedBefore = document.activeElement;
     if (!this.wantsFocus) this.section.querySelector("h2").focus({ preventScroll: true });
   }
 
@@ -239,7 +245,7 @@ export class StepView {
     const { player } = this;
     const tables = () => this.tables.get(array) ?? [];
     return exercise(array, {
-      store: player.store, words: player.words,
+      store: player.store, words: player.words, shown: () => this.shown,
       hide: (_, index) => {
         player.lookAt(array, index);
         tables().forEach((table) => table.keepSecret(index));

@@ -311,6 +311,15 @@ export class ArrayTable {
     return this.at(this.down >= 0 ? this.placeOf(index[this.down]) : 0, this.across >= 0 ? index[this.across] : 0);
   }
 
+  /** A table that is not laid out has no place that it is scrolled to. */
+  keepScroll() {
+    if (this.long && this.grid) this.scrolled = this.viewport.scrollTop;
+  }
+
+  restoreScroll() {
+    if (this.scrolled) this.viewport.scrollTop = this.scrolled;
+  }
+
   scrollTo(row) {
     this.viewport.scrollTop = Math.max(0, (row - 3) * ROW_HEIGHT);
     if (this.long) this.drawRows(Math.max(0, row - 3));

@@ -17,6 +17,7 @@ export class Watch {
   constructor(context) {
     this.context = context;
     this.at = -1;
+    this.stopped = 0; // how often
     const { words } = context;
     this.button = h("button", { type: "button", class: "chip", "aria-pressed": "false", onclick: () => this.toggle() }, `▶ ${words.watch}`);
     this.element = h("div", { class: "pick watch" }, this.button,
@@ -25,20 +26,24 @@ export class Watch {
     this.changed = new Set();
   }
 
+  /** Load what the moves need; false when it was stopped meanwhile. */
   async ready() {
-    if (this.moves) return;
+    if (this.moves) return true;
+    const { stopped } = this;
     const { store, array } = this.context;
     const step = store.step(array);
     this.context.begin(this);
     await this.context.prepare([array, ...Object.values(step.operands)]);
+    if (stopped !== this.stopped) return false;
     this.moves = (step.target.startsWith("d_") ? numberByNumber : FILL[step.kind] ?? numberByNumber)(step, this.context);
+    return true;
   }
 
   async toggle() {
     if (this.playing) { this.pause(); return; }
     this.playing = true;
     this.show();
-    await this.ready();
+    if (!await this.ready()) return;
     if (this.at >= this.moves.length - 1) this.clear();
     const tick = () => {
       if (!this.playing) return;
@@ -50,7 +55,7 @@ export class Watch {
 
   async single() {
     this.pause();
-    await this.ready();
+    if (!await this.ready()) return;
     if (!this.next()) { this.clear(); this.next(); }
   }
 
@@ -61,6 +66,7 @@ export class Watch {
   }
 
   stop() {
+    this.stopped += 1;
     this.pause();
     this.clear();
     this.moves = null;

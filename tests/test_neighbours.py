@@ -1,0 +1,84 @@
+"""The steps beside the current one: laid out unseen, out of reach, and right when their turn comes."""
+
+import pytest
+from driver import address, go, visit
+
+SCORES, MASK, SOFTMAX = (f"blocks.0.attention.{name}" for name in ("scores", "mask", "softmax"))
+READY = """() => [...document.querySelectorAll(".step.ready")].map((section) => (
+    [section.dataset.step, section.inert, section.offsetHeight, section.querySelectorAll("td[data-r]").length > 0]))"""
+FOCUS = """() => { const section = document.activeElement.closest("section.step");
+    return [document.activeElement.tagName, section?.dataset.step, section?.className]; }"""
+
+
+def at_rest(page, step: str) -> None:
+    """Until the step can be used and both neighbours are ready."""
+    page.wait_for_selector(f'.step.current[data-step="{step}"]:not([inert])')
+    page.wait_for_selector(".step.ready[inert] ~ .step.current ~ .step.ready[inert] td[data-r]", state="attached")
+    page.evaluate("tools.settled()")
+
+
+@pytest.fixture
+def scores(page, site):
+    visit(page, address(site, "training", "en", f"#step={SCORES}"))
+    at_rest(page, SCORES)
+    return page
+
+
+def test_neighbours_are_laid_out_but_neither_seen_nor_reached(scores):
+    assert scores.evaluate(READY) == [["blocks.0.attention.split", True, 0, True], [MASK, True, 0, True]]
+    assert scores.locator("section.step:visible").count() == 1
+    for _ in range(40):
+        scores.keyboard.press("Tab")
+        assert scores.evaluate(FOCUS)[1] in (None, SCORES)
+
+
+@pytest.mark.parametrize(("keys", "step"), [
+    (["ArrowRight", "ArrowLeft"], SCORES), (["ArrowRight", "ArrowRight"], SOFTMAX),
+    (["ArrowRight", "ArrowLeft", "ArrowRight"], MASK)])
+def test_quick_keys_leave_the_focus_on_the_heading_of_the_step(scores, keys, step):
+    for key in keys:
+        scores.keyboard.press(key)
+    at_rest(scores, step)
+    scores.wait_for_timeout(1200)  # whatever comes late
+    assert scores.evaluate(FOCUS) == ["H2", step, "step current"]
+
+
+def test_a_focus_that_the_reader_sets_meanwhile_stays(scores):
+    scores.evaluate("""() => {
+        document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
+        document.getElementById("progress").focus(); }""")
+    at_rest(scores, MASK)
+    scores.wait_for_timeout(600)
+    assert scores.evaluate("document.activeElement.id") == "progress"
+
+
+def test_a_focus_in_a_step_that_is_left_by_its_address_is_let_go(scores):
+    scores.locator(".current .made td[data-r]").first.focus()
+    assert scores.evaluate(FOCUS)[:2] == ["TD", SCORES]
+    go(scores, f"#step={MASK}")
+    assert scores.evaluate(FOCUS)[1] in (None, MASK)
+
+
+def test_what_was_chosen_meanwhile_holds_in_a_step_that_was_ready(scores):
+    scores.locator(".current .made .pick").get_by_role("button", name="2").click()
+    scores.locator("[data-digits='6']").click()
+    at_rest(scores, SCORES)
+    scores.keyboard.press("ArrowRight")
+    at_rest(scores, MASK)
+    shown = scores.locator(".current .made .numbers").inner_text()
+    scores.reload()
+    scores.evaluate("tools.settled()")
+    scores.locator(".current .made .pick").get_by_role("button", name="2").click()
+    assert scores.locator(".current .made .numbers").inner_text() == shown
+    assert len(shown.splitlines()) > 5
+
+
+@pytest.mark.parametrize("press", [".watch button:nth-of-type(2)", ".exercise button"])
+def test_what_was_begun_in_a_step_that_is_left_does_nothing_in_the_next(scores, press):
+    scores.evaluate("""(press) => {
+        document.querySelector(`.current ${press}`).click();
+        document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true })); }""", press)
+    at_rest(scores, MASK)
+    scores.wait_for_timeout(600)
+    assert scores.locator(".lit, .secret").count() == 0
+    assert scores.evaluate(FOCUS) == ["H2", MASK, "step current"]
