@@ -88,8 +88,8 @@ class Recorder:
     """
 
     def __init__(self, model: nn.Module):
-        self._modules = list(model.named_modules())
-        if any(_is_compiled(path, module) for path, module in self._modules) or hasattr(model, "_orig_mod"):
+        self._places = _places(model)
+        if any(_is_compiled(place.path, module) for module, place in self._places.items()):
             raise UserError("a compiled model runs past its hooks: record the model before torch.compile")
         self.model = model
         self.calls: list[Call] = []
@@ -104,7 +104,6 @@ class Recorder:
         self._sole_uses: list[tuple[tuple[str, str], str]] = []  # and the names of the values
         self._nodes: dict[str, tuple] = {}  # name → the node of the graph that made the value, and which of its outputs
         self._open: list[Call] = []
-        self._times_called: dict[str, int] = {}
         self._handles: list = []  # of hooks on leaf tensors
         self._recording = False
 
@@ -123,11 +122,10 @@ class Recorder:
     def __enter__(self) -> "Recorder":
         self._recording = True
         try:
-            for name, parameter in self.model.named_parameters():
-                self._named[id(parameter)] = (parameter, _version(parameter), name)
-            for path, module in self._modules:
-                before = partial(self._before, path, _argument_names(module), not module._modules)
-                _add_hooks(module, self, before, self._after)
+            before, after = self._before, self._after
+            for module, place in self._places.items():
+                self._name_parameters(module, place)
+                _add_hooks(module, self, before, after)
         except BaseException:
             self._remove()
             raise
@@ -138,7 +136,7 @@ class Recorder:
 
     def _remove(self) -> None:
         self._recording = False
-        for _, module in self._modules:
+        for module in self._places:
             _remove_hooks(module, self)
         for handle in self._handles:
             handle.remove()
@@ -154,6 +152,11 @@ class Recorder:
         self._open.clear()
         self._named.clear()
 
+    def _name_parameters(self, module: nn.Module, place: "_Place") -> None:
+        for name, parameter in module._parameters.items():
+            if parameter is not None and id(parameter) not in self._named:  # a tied one has the name of its first place
+                self._named[id(parameter)] = (parameter, _version(parameter), place.within + name)
+
     def name_input(self, tensor: Tensor, name: str) -> None:
         """Give a tensor that comes from outside (ids, targets) a name before the model is called."""
         self._named[id(tensor)] = (tensor, _version(tensor), name)
@@ -164,22 +167,18 @@ class Recorder:
         named = self._named.get(id(tensor))
         return named[2] if named is not None and named[1] == _version(tensor) else None
 
-    def _before(self, path: str, names: tuple[str, ...], is_step: bool,
-                module: nn.Module, args: tuple, kwargs: dict) -> None:
-        if _in_backward():
+    def _before(self, module: nn.Module, args: tuple, kwargs: dict) -> None:
+        if _graph_task() != _NO_TASK:
             return
-        times = self._times_called[path] = self._times_called.get(path, 0) + 1
-        call = Call(path if times == 1 else f"{path}#{times}", module, path and f"{path}.", self._caller(path), is_step)
+        place = self._places[module]
+        place.times += 1
+        path = place.path if place.times == 1 else f"{place.path}#{place.times}"
+        call = Call(path, module, place.within, self._caller(place.path), place.is_step)
         self.calls.append(call)
         self._open.append(call)
-        watch = is_step and torch.is_grad_enabled()
-        if len(args) > len(names):
-            names = (*names, *map(str, range(len(names), len(args))))
-        for arg, name in zip(args, names, strict=False):
-            if isinstance(arg, Tensor):
-                self._note_input(call, watch, arg, name)
-            else:
-                self._note_inputs(call, watch, arg, name)
+        watch = place.is_step and torch.is_grad_enabled()
+        for arg, name in zip(args, place.argument_names(len(args)), strict=False):
+            self._note_inputs(call, watch, arg, name)
         for name, value in kwargs.items():
             self._note_inputs(call, watch, value, name)
         call.begun = _nodes_made()
@@ -195,7 +194,10 @@ class Recorder:
         return None
 
     def _note_inputs(self, call: Call, watch: bool, value, name: str) -> None:
-        map_tensors(value, lambda tensor, where: self._note_input(call, watch, tensor, ".".join(where)), (name,))
+        if isinstance(value, Tensor):
+            self._note_input(call, watch, value, name)
+        elif value is not None:
+            map_tensors(value, lambda tensor, where: self._note_input(call, watch, tensor, ".".join(where)), (name,))
 
     def _note_input(self, call: Call, watch: bool, tensor: Tensor, argument: str) -> Tensor:
         """Note what the call reads, and where in the graph a gradient will come back."""
@@ -216,7 +218,7 @@ class Recorder:
         large gradient can be spared.
         """
         node, output = self._nodes[name] = tensor.grad_fn, tensor.output_nr
-        if node is None or tensor.numel() > LARGE or len(self._open) <= 1:
+        if node is None or tensor.numel() > LARGE or not self._open:
             self._hook(tensor, node, output, name)
             return
         self._watched[name] = _Watched(tensor, tensor._version, tensor.retains_grad)
@@ -313,7 +315,6 @@ class Recorder:
         call = self._close(module)
         if call is None:
             return None
-        self._open.append(call)
         if isinstance(result, Tensor):
             new = self._note_output(call, result, ())
         else:
@@ -324,7 +325,6 @@ class Recorder:
             call.attributes = dict(_told(module, "attributes"))
             for output, tensor in _told(module, "details").items():
                 self._note_detail(call, output, tensor)
-        self._open.pop()
         if not self._open:
             self._look_for_changes()
             self._find_uses(call)
@@ -339,7 +339,7 @@ class Recorder:
 
     def _close(self, module: nn.Module) -> Call | None:
         """The open call of `module`, no longer open; None when it was not noted (a pre-hook before ours raised)."""
-        if _in_backward():
+        if _graph_task() != _NO_TASK:
             return None
         if self._open and self._open[-1].module is module:
             return self._open.pop()
@@ -365,6 +365,42 @@ class Recorder:
         if needs_gradient:
             self._watch(tensor, name)
         return tensor
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where a module stands in the model.
+
+    `within`: how the paths of what is inside it begin.  `is_step`: it contains no modules.  `times`: how
+    often it has been called.
+    """
+
+    path: str
+    within: str
+    is_step: bool
+    names: tuple[str, ...]  # of the positional arguments
+    times: int = 0
+
+    def argument_names(self, count: int) -> tuple[str, ...]:
+        """Names of so many positional arguments; what ``*args`` takes is numbered."""
+        return self.names if count <= len(self.names) else (*self.names, *map(str, range(len(self.names), count)))
+
+
+def _places(model: nn.Module) -> dict[nn.Module, _Place]:
+    """Every module once, in the order of `named_modules`."""
+    places = {}
+
+    def visit(module: nn.Module, path: str) -> None:
+        if module in places:
+            return
+        within = path and f"{path}."
+        places[module] = _Place(path, within, not module._modules, _argument_names(module))
+        for name, child in module._modules.items():
+            if child is not None:
+                visit(child, within + name)
+
+    visit(model, "")
+    return places
 
 
 @dataclass(slots=True)
@@ -399,17 +435,13 @@ def _add_hooks(module: nn.Module, key: object, before: Callable, after: Callable
 
 
 def _remove_hooks(module: nn.Module, key: object) -> None:
-    for hooks in (module._forward_pre_hooks, module._forward_pre_hooks_with_kwargs, module._forward_hooks):
-        hooks.pop(key, None)
+    module._forward_pre_hooks.pop(key, None)
+    module._forward_pre_hooks_with_kwargs.pop(key, None)
+    module._forward_hooks.pop(key, None)
 
 
 def _is_compiled(path: str, module: nn.Module) -> bool:
     return path.endswith("_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
-
-
-def _in_backward() -> bool:
-    """Whether autograd runs now: a module called then only repeats, for checkpointing, what is recorded."""
-    return _graph_task() != -1
 
 
 def _held_by_graph() -> int:
@@ -420,7 +452,8 @@ def _held_by_graph() -> int:
     return sys.getrefcount(tensor) - before if saved.requires_grad else 0
 
 
-_graph_task = torch._C._current_graph_task_id
+# While autograd runs there is a graph task: a module called then only repeats, for checkpointing, what is recorded.
+_graph_task, _NO_TASK = torch._C._current_graph_task_id, -1
 _HELD_BY_GRAPH = _held_by_graph()
 _nodes_made = torch.autograd._get_sequence_nr  # how many nodes of graphs this thread has made
 
