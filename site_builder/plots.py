@@ -84,18 +84,19 @@ def plot(series: list[Series], size: Size, guide: Guide | None = None, zero: boo
     also = [0.0] if zero else []
     xs = [x for one in series for x in one.xs] + also
     ys = [y for one in series for y in one.ys] + also + ([guide.value] if guide else [])
-    x_steps, y_steps = steps(min(xs), max(xs), (right - left) // 43), steps(min(ys), max(ys), (bottom - top) // 42)
+    first, last = min(xs), max(xs)
+    x_steps, y_steps = steps(first, last, (right - left) // 43), steps(min(ys), max(ys), (bottom - top) // 42)
     low, high = min(y_steps[0], *ys), max(y_steps[-1], *ys)
 
     def place_x(x: float) -> float:
-        return round(left + (x - min(xs)) / ((max(xs) - min(xs)) or 1) * (right - left), 2)
+        return round(left + (x - first) / ((last - first) or 1) * (right - left), 2)
 
     def place_y(y: float) -> float:
         return round(bottom - (y - low) / (high - low) * (bottom - top), 2)
 
     drawn = [_draw(one, [(place_x(x), place_y(y)) for x, y in zip(one.xs, one.ys, strict=True)], place_y(max(low, 0)))
              for one in series]
-    return Plot(size, [(place_x(x), tick_text(x, x_steps)) for x in x_steps if min(xs) <= x <= max(xs)],
+    return Plot(size, [(place_x(x), tick_text(x, x_steps)) for x in x_steps if first <= x <= last],
                 [(place_y(y), tick_text(y, y_steps)) for y in y_steps], place_y(0) if low <= 0 <= high else None,
                 drawn, _names(series, drawn, right, top, bottom) + (
                     [Name(right, place_y(guide.value) - 6, guide.name, -1, "end")] if guide else []),

@@ -31,7 +31,6 @@ import orjson
 
 from tracer.errors import UserError
 from tracer.ops import KINDS, Computation
-from tracer.ops.language import walk
 from tracer.ops.replay import Replay
 
 SCHEMA = "two-routes/trace"
@@ -552,9 +551,9 @@ def _validate_step(trace: Trace, step: Step, made: set[str]) -> None:
     if missing:
         raise UserError(f"step {step.id} lacks its operand {missing[0]}")
     for equation in KINDS[step.kind].targets[step.target]:
-        for node in walk(equation.body):
-            if node[0] == "name" and node[1] not in ("inf", "pi") and node[1] not in step.attributes:
-                raise UserError(f"step {step.id} lacks its attribute {node[1]}")
+        for name in equation.settings:
+            if name not in step.attributes:
+                raise UserError(f"step {step.id} lacks its attribute {name}")
 
 
 def _validate_shapes(trace: Trace, step: Step, replay: Replay) -> None:

@@ -41,9 +41,9 @@ def letter_sizes(equations: list[Equation], shape: tuple[int, ...],
     sizes: dict[str, int] = {}
     _note_sizes(sizes, equations[-1].name, equations[-1].index, shape)
     for equation in equations:
-        for node in walk(equation.body):
-            if node[0] == "read" and node[1] in operands:
-                _note_sizes(sizes, node[1], node[2], operands[node[1]])
+        for name, index in equation.reads:
+            if name in operands:
+                _note_sizes(sizes, name, index, operands[name])
     return sizes
 
 

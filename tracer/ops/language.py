@@ -29,6 +29,7 @@ Nodes are plain lists, so that they travel to the browser as JSON without a seco
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 Node = list
 
@@ -38,6 +39,7 @@ _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv
            ast.Pow: "**"}
 _COMPARE = {ast.Eq: "==", ast.LtE: "<=", ast.Lt: "<", ast.GtE: ">=", ast.Gt: ">"}
 ELLIPSIS: Node = ["ellipsis"]
+CONSTANTS = {"inf", "pi"}
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,16 @@ class Equation:
     name: str
     index: list[Node]
     body: Node
+
+    @cached_property
+    def reads(self) -> list[tuple[str, list[Node]]]:
+        """Every array that the body reads, and at which index, in order of appearance."""
+        return [(node[1], node[2]) for node in walk(self.body) if node[0] == "read"]
+
+    @cached_property
+    def settings(self) -> list[str]:
+        """The step's attributes that the body names."""
+        return [node[1] for node in walk(self.body) if node[0] == "name" and node[1] not in CONSTANTS]
 
     def to_json(self) -> list:
         return [self.name, self.index, self.body]
@@ -69,12 +81,8 @@ class Kind:
     def operands(self, target: str) -> list[str]:
         """Names that `target` reads but does not define, in order of appearance."""
         defined = {eq.name for eq in self.targets[target]}
-        seen: dict[str, None] = {}
-        for equation in self.targets[target]:
-            for node in walk(equation.body):
-                if node[0] == "read" and node[1] not in defined:
-                    seen[node[1]] = None
-        return list(seen)
+        return list(dict.fromkeys(name for equation in self.targets[target] for name, _ in equation.reads
+                                  if name not in defined))
 
 
 def walk(node: Node) -> Iterator[Node]:

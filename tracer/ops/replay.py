@@ -38,7 +38,7 @@ def _ellipsis_letters(equations: list[Equation], axis_letters: Callable[[str], l
     defined = {eq.name for eq in equations[:-1]}
     target = equations[-1]
     places = [(target.name, target.index)]
-    places += [(n[1], n[2]) for eq in equations for n in walk(eq.body) if n[0] == "read" and n[1] not in defined]
+    places += [(name, index) for eq in equations for name, index in eq.reads if name not in defined]
     for name, index in places:
         if ELLIPSIS in index:
             letters = axis_letters(name)
