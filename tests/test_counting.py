@@ -6,6 +6,7 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
+from tracer.cache import Cache
 from tracer.counting import (
     cache_bytes,
     flops_per_token,
@@ -15,7 +16,7 @@ from tracer.counting import (
     training_memory,
 )
 from tracer.errors import UserError
-from tracer.model import GPT, Cache, Config
+from tracer.model import GPT, Config
 
 SMALL = Config(vocabulary=65, context=32, width=32, heads=4, blocks=2, dropout=0.0)
 GPT2 = Config(vocabulary=50257, context=1024, width=768, heads=12, blocks=12)

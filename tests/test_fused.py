@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 
+from tracer.cache import Cache
 from tracer.errors import UserError
-from tracer.model import GPT, Cache, Config
+from tracer.model import GPT, Config
 
 CONFIG = Config(vocabulary=31, context=12, width=24, heads=3, blocks=2, dropout=0.0)
 CONFIGS = [CONFIG, replace(CONFIG, activation="gelu_tanh"), replace(CONFIG, tied=False),

@@ -6,8 +6,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from tracer.cache import Cache
 from tracer.errors import UserError
-from tracer.model import GPT, Cache
+from tracer.model import GPT
 from tracer.sampling import Sampling, choose, uniform_numbers
 from tracer.tokenizer import IncrementalDecoder
 
@@ -36,9 +37,10 @@ def rounds(model: GPT, prompts: Sequence[Sequence[int]], how: Sampling, count: i
     training = model.training
     try:
         model.eval()
+        blocks = model.fused_blocks()
         for length in range(start, start + count):
             if cache is not None and length <= context:
-                logits = model(ids[:, cache.length:length], cache=cache, padding=padding)[0]
+                logits = model(ids[:, cache.length:length], None, cache, padding, blocks)[0]
             else:
                 logits = _window(model, ids[:, :length], padding)
             uniforms = torch.stack([next(draw) for draw in draws]).to(ids.device) if how.temperature else None

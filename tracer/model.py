@@ -8,13 +8,12 @@ the names of the axes of what they return (the batch axis apart).  What a step u
 its result (a mask, a mean) it leaves in `details`.  That is all a recording needs to know of it.
 
 A model is `explicit` or not.  Explicit, every step is a module call, and `details` are kept: what a
-recording needs, and the form whose bits the recordings hold.  Otherwise the steps of attention are one
-fused kernel, dropout is torch's own, and nothing is kept: the same function, faster.  A block then calls
-the `forward` of its parts itself, so that hooks see it as a whole: when there is one new token, calling
-its modules would take a fifth of the time.
+recording needs, and the form whose bits the recordings hold.  Otherwise a block is a few kernels
+(`tracer.fused`), dropout is torch's own, and nothing is kept: the same function, faster.  Hooks then see
+a block as a whole.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 
 import numpy as np
@@ -22,7 +21,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tracer.cache import Cache, LayerCache
 from tracer.errors import UserError
+from tracer.fused import FusedBlock, causal
 from tracer.ops.mcg31m1 import mcg31m1
 from tracer.random_words import next_word
 
@@ -194,11 +195,6 @@ class CausalMask(nn.Module):
         return scores.masked_fill(~allowed, float("-inf"))
 
 
-def causal(queries: int, keys: int, device: torch.device | None = None) -> Tensor:
-    """Which of `keys` positions each of the last `queries` of them may see: bool (queries, keys)."""
-    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
-
-
 class Softmax(nn.Module):
     kind = "softmax"
 
@@ -239,61 +235,12 @@ class AppendRows(nn.Module):
         return torch.cat((past, new), dim=2)  # (B, H, S, D/H)
 
 
-class LayerCache:
-    """Keys and values of one block for the positions so far, in memory taken once.
-
-    `store`: (2, B, H, capacity, D/H), keys first.
-    """
-
-    def __init__(self, store: Tensor):
-        self.store, self.length = store, 0
-
-    def so_far(self) -> Tensor:
-        """Keys and values of the positions so far: (2, B, H, length, D/H)."""
-        return self.store.narrow(3, 0, self.length)
-
-    def append(self, new: Tensor) -> Tensor:
-        """Keep keys and values of the T new positions (2, B, H, T, D/H); returns those of all (2, B, H, S, D/H)."""
-        start, self.length = self.length, self.length + new.size(3)
-        self.store.narrow(3, start, new.size(3)).copy_(new.detach())
-        return self.so_far()
-
-
-class Cache:
-    """Keys and values of every block: what later positions need of earlier ones (queries are used once).
-
-    Takes exactly 2 · L · H · D/H · bytes for each of `capacity` tokens of each of `batch` sequences, at
-    once.  Not for training: what it holds carries no gradient.
-    """
-
-    def __init__(self, config: Config, batch: int, capacity: int, dtype: torch.dtype = torch.float32,
-                 device: torch.device | str | None = None):
-        if not 1 <= capacity <= config.context:
-            raise UserError(f"a cache holds from 1 to the context's {config.context} tokens, not {capacity}")
-        self.capacity = capacity
-        self.store = torch.empty(config.blocks, 2, batch, config.heads, capacity, config.head_width, dtype=dtype,
-                                 device=device)
-        self.layers = [LayerCache(part) for part in self.store]
-
-    @property
-    def length(self) -> int:
-        """How many positions it holds."""
-        return self.layers[-1].length
-
-    @property
-    def bytes(self) -> int:
-        return self.store.nbytes
-
-
 class Attention(nn.Module):
     """Causal multi-head self-attention with one fused product for Q, K and V."""
-
-    explicit = True
 
     def __init__(self, config: Config):
         super().__init__()
         D, feature = config.width, ("feature", config.width)
-        self.heads, self.head_width = config.heads, config.head_width
         weights = ("head", "query_position", "key_position")
         self.qkv = Linear(feature, ("qkv", 3 * D))
         self.split = SplitHeads(config.heads, config.head_width)
@@ -308,13 +255,7 @@ class Attention(nn.Module):
         self.dropout = Dropout(config.dropout, ("position", "feature"))
 
     def forward(self, x: Tensor, cache: LayerCache | None = None, allowed: Tensor | None = None) -> Tensor:
-        if self.explicit:
-            return self.dropout(self.projection(self._steps(self.qkv(x), cache, allowed)))  # (B, T, D)
-        heads = self.projection.forward(self._kernel(self.qkv.forward(x), cache, allowed))
-        return self.dropout.forward(heads) if self.training else heads      # (B, T, D)
-
-    def _steps(self, qkv: Tensor, cache: LayerCache | None, allowed: Tensor | None) -> Tensor:
-        query, key, value = self.split(qkv)                                 # (B, H, T, D/H) each
+        query, key, value = self.split(self.qkv(x))                         # (B, H, T, D/H) each
         if cache is not None:
             key, value = self._with_cached(cache, key, value)               # (B, H, S, D/H) each
         scores = self.scores(query, key)                                    # (B, H, T, S)
@@ -324,7 +265,7 @@ class Attention(nn.Module):
             scores = self.mask(scores)
         weights = self.softmax(scores)                                      # (B, H, T, S)
         heads = self.weighted_sum(self.weights_dropout(weights), value)     # (B, H, T, D/H)
-        return self.concatenate(heads)                                      # (B, T, D)
+        return self.dropout(self.projection(self.concatenate(heads)))       # (B, T, D)
 
     def _with_cached(self, cache: LayerCache, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         past_key, past_value = cache.so_far()
@@ -332,21 +273,6 @@ class Attention(nn.Module):
         if past_key.size(2) == 0:
             return key, value
         return self.key_cache(past_key, key), self.value_cache(past_value, value)
-
-    def _kernel(self, qkv: Tensor, cache: LayerCache | None, allowed: Tensor | None) -> Tensor:
-        B, T, D = qkv.size(0), qkv.size(1), self.heads * self.head_width
-        parts = qkv.view(B, T, 3, self.heads, self.head_width)
-        query, key, value = (part.transpose(1, 2) for part in parts.unbind(2))          # (B, H, T, D/H) each
-        if cache is not None:
-            new = parts.narrow(2, 1, 2).permute(2, 0, 3, 1, 4)                          # (2, B, H, T, D/H)
-            key, value = cache.append(new).unbind()                                     # (B, H, S, D/H) each
-        S = key.size(2)
-        if allowed is None and 1 < T < S:  # the kernel's own causal mask starts at the first key
-            allowed = causal(T, S, query.device)
-        dropout = self.weights_dropout.p if self.training else 0.0
-        heads = F.scaled_dot_product_attention(query, key, value, attn_mask=allowed, dropout_p=dropout,
-                                               is_causal=allowed is None and T > 1)     # (B, H, T, D/H)
-        return heads.transpose(1, 2).reshape(B, T, D)                                   # (B, T, D)
 
 
 class GELU(nn.Module):
@@ -363,8 +289,6 @@ class GELU(nn.Module):
 
 
 class MLP(nn.Module):
-    explicit = True
-
     def __init__(self, config: Config):
         super().__init__()
         feature, hidden = ("feature", config.width), ("hidden", 4 * config.width)
@@ -374,10 +298,7 @@ class MLP(nn.Module):
         self.dropout = Dropout(config.dropout, ("position", "feature"))
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.explicit:
-            return self.dropout(self.down(self.gelu(self.up(x))))           # (B, T, D) → (B, T, 4D) → (B, T, D)
-        out = self.down.forward(self.gelu.forward(self.up.forward(x)))
-        return self.dropout.forward(out) if self.training else out          # (B, T, D)
+        return self.dropout(self.down(self.gelu(self.up(x))))               # (B, T, D) → (B, T, 4D) → (B, T, D)
 
 
 class Block(nn.Module):
@@ -385,6 +306,7 @@ class Block(nn.Module):
 
     def __init__(self, config: Config):
         super().__init__()
+        self.config = config
         self.norm_1 = LayerNorm(config.width, config.norm_eps)
         self.attention = Attention(config)
         self.residual_1 = Add()
@@ -394,10 +316,16 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, cache: LayerCache | None = None, allowed: Tensor | None = None) -> Tensor:
         if not self.explicit:
-            x = x + self.attention.forward(self.norm_1.forward(x), cache, allowed)
-            return x + self.mlp.forward(self.norm_2.forward(x))
+            return self.fused()(x, cache, allowed)
         x = self.residual_1(x, self.attention(self.norm_1(x), cache, allowed))
         return self.residual_2(x, self.mlp(self.norm_2(x)))
+
+    def fused(self) -> FusedBlock:
+        """The same function in a few kernels, with the parameters and the mode of now."""
+        config, attention, mlp = self.config, self.attention, self.mlp
+        modules = (self.norm_1, attention.qkv, attention.projection, self.norm_2, mlp.up, mlp.down)
+        return FusedBlock(config.heads, config.head_width, config.norm_eps, ACTIVATIONS[config.activation],
+                          config.dropout if self.training else 0.0, *((m.weight, m.bias) for m in modules))
 
 
 class LastPosition(nn.Module):
@@ -491,13 +419,15 @@ class GPT(nn.Module):
         return self.token_embedding.weight if self.head_table is None else self.head_table
 
     def forward(self, ids: Tensor, targets: Tensor | None = None, cache: Cache | None = None,
-                padding: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+                padding: Tensor | None = None,
+                blocks: Sequence[FusedBlock] | None = None) -> tuple[Tensor, Tensor | None]:
         """Logits and mean loss.
 
         `ids`, `targets`: (B, T) int64.  With targets, the logits of all positions (B, T, V) and the
         loss; without, the logits of the last position (B, 1, V), all that generation needs, and None.
         With a `cache`, `ids` follow what it holds, and are added to it.  `padding`: (B,) int64, how many
         ids at the start of each row (the cached ones counted) only fill it up; nothing looks at them.
+        `blocks`: the fused forms of the blocks, from who has looked them up before (`fused_blocks`).
         Raises `UserError` when the positions exceed the context or the cache.
         """
         T, past = ids.size(1), 0 if cache is None else cache.length
@@ -507,7 +437,7 @@ class GPT(nn.Module):
         x = self.embedding_dropout(self.embedding_sum(tokens, places))        # (B, T, D)
         layers: Iterable = [None] * len(self.blocks) if cache is None else cache.layers
         allowed = None if padding is None else seen(padding, T, past + T)     # (B, 1, T, S)
-        for block, layer in zip(self.blocks, layers, strict=True):
+        for block, layer in zip(blocks or self.blocks, layers, strict=True):
             x = block(x, layer, allowed)
         x = self.final_norm(x)
         if targets is None:
@@ -515,6 +445,10 @@ class GPT(nn.Module):
             return self.head(last, self.output_table), None                   # (B, 1, V)
         logits = self.head(x, self.output_table)                              # (B, T, V)
         return logits, self.loss(self.cross_entropy(logits, targets))
+
+    def fused_blocks(self) -> list[FusedBlock] | None:
+        """The blocks' fused forms, for many calls between which no parameter is replaced; None when `explicit`."""
+        return None if self._explicit else [block.fused() for block in self.blocks]
 
     def _check_length(self, length: int, cache: Cache | None) -> None:
         if length > self.config.context:

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from tracer.model import GPT, Cache
+from tracer.cache import Cache
+from tracer.model import GPT
 from tracer.recorder import Recorder
 from tracer.sampling import Sampler
 from tracer.trace_builder import Pass, TraceBuilder, add_forward

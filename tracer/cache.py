@@ -1,0 +1,52 @@
+"""The key-value cache: what later positions need of earlier ones (queries are used once)."""
+
+import torch
+from torch import Tensor
+
+from tracer.errors import UserError
+
+
+class LayerCache:
+    """Keys and values of one block for the positions so far, in memory taken once.
+
+    `store`: (2, B, H, capacity, D/H), keys first.
+    """
+
+    def __init__(self, store: Tensor):
+        self.store, self.length = store, 0
+
+    def so_far(self) -> Tensor:
+        """Keys and values of the positions so far: (2, B, H, length, D/H)."""
+        return self.store.narrow(3, 0, self.length)
+
+    def append(self, new: Tensor) -> Tensor:
+        """Keep keys and values of the T new positions (2, B, H, T, D/H); returns those of all (2, B, H, S, D/H)."""
+        start, self.length = self.length, self.length + new.size(3)
+        self.store.narrow(3, start, new.size(3)).copy_(new.detach())
+        return self.so_far()
+
+
+class Cache:
+    """Keys and values of every block of a model of the shape `config`.
+
+    Takes exactly 2 · L · H · D/H · bytes for each of `capacity` tokens of each of `batch` sequences, at
+    once.  Not for training: what it holds carries no gradient.
+    """
+
+    def __init__(self, config, batch: int, capacity: int, dtype: torch.dtype = torch.float32,
+                 device: torch.device | str | None = None):
+        if not 1 <= capacity <= config.context:
+            raise UserError(f"a cache holds from 1 to the context's {config.context} tokens, not {capacity}")
+        self.capacity = capacity
+        self.store = torch.empty(config.blocks, 2, batch, config.heads, capacity, config.head_width, dtype=dtype,
+                                 device=device)
+        self.layers = [LayerCache(part) for part in self.store]
+
+    @property
+    def length(self) -> int:
+        """How many positions it holds."""
+        return self.layers[-1].length
+
+    @property
+    def bytes(self) -> int:
+        return self.store.nbytes
