@@ -22,8 +22,9 @@ LIMIT = 0.01
 WIDE = {"vocabulary": 65, "context": 64, "width": 128, "heads": 4, "blocks": 4, "dropout": 0.0}
 CASES = [  # shape, sequences in a batch
     (WIDE, 1), (WIDE, 12), (WIDE, 48),
-    (WIDE | {"blocks": 8}, 12), (WIDE | {"dropout": 0.1}, 12), (WIDE | {"context": 256}, 12),
-    (WIDE | {"vocabulary": 5000, "tied": False}, 12),
+    (WIDE | {"blocks": 8}, 12), (WIDE | {"dropout": 0.1}, 12),
+    (WIDE | {"activation": "gelu_tanh"}, 12), (WIDE | {"activation": "gelu_tanh", "dropout": 0.1}, 4),
+    (WIDE | {"context": 256}, 12), (WIDE | {"vocabulary": 5000, "tied": False}, 12),
     ({"vocabulary": 50257, "context": 16, "width": 16, "heads": 2, "blocks": 2, "dropout": 0.1}, 2),
     ({"vocabulary": 50257, "context": 128, "width": 256, "heads": 8, "blocks": 4, "dropout": 0.0}, 4),
 ]

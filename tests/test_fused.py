@@ -8,6 +8,7 @@ import torch
 
 from tracer.cache import Cache
 from tracer.errors import UserError
+from tracer.fused import LogisticGELU
 from tracer.model import GPT, Config
 
 CONFIG = Config(vocabulary=31, context=12, width=24, heads=3, blocks=2, dropout=0.0)
@@ -105,6 +106,18 @@ def test_padding_at_the_start_changes_nothing(explicit, cached):
         alone = torch.cat([model(torch.cat([row[9 - length:], row[:2]]).unsqueeze(0))[0]
                            for row, length in zip(ids, lengths, strict=True)])
         assert relative(logits, alone) < 1e-11
+
+
+def test_the_logistic_gelu_and_its_gradient_are_those_of_torch():
+    for dtype, tolerance in ((torch.float64, 1e-13), (torch.float32, 2e-6)):
+        x = torch.linspace(-12, 12, 4801, dtype=dtype, requires_grad=True)
+        ours, theirs = LogisticGELU.apply(x), torch.nn.functional.gelu(x, approximate="tanh")
+        weights = torch.linspace(1, 2, 4801, dtype=dtype)
+        gradients = [torch.autograd.grad((y * weights).sum(), x)[0] for y in (ours, theirs)]
+        torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+        torch.testing.assert_close(*gradients, rtol=tolerance, atol=tolerance)
+    few = torch.linspace(-4, 4, 20, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(LogisticGELU.apply, few)  # finite differences
 
 
 def test_a_token_that_pads_reaches_no_logits():

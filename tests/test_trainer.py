@@ -484,6 +484,16 @@ def test_a_resume_with_data_of_another_tokenizer_is_refused(settings, tmp_path):
         Fit(replace(settings, data=str(tmp_path / "other")), ALONE, resume=True)
 
 
+def test_a_resume_with_another_text_of_the_same_characters_is_refused(settings, tmp_path):
+    settings = replace(settings, updates=1)
+    Fit(settings, ALONE).run()
+    text = "".join(data.load_data(Path(settings.data)).tokenizer.characters) * 20
+    (tmp_path / "other.txt").write_text(text, encoding="utf-8", newline="")
+    data.prepare(tmp_path / "other.txt", tmp_path / "other")
+    with pytest.raises(UserError, match="other holds another text than .*last.pt was trained on: prepare the same"):
+        Fit(replace(settings, data=str(tmp_path / "other")), ALONE, resume=True)
+
+
 def test_a_run_is_neither_overwritten_nor_made_up(settings):
     with pytest.raises(UserError, match="holds no run to resume"):
         Fit(settings, ALONE, resume=True)

@@ -126,5 +126,7 @@ def _backward_numbers(config: Config, tokens: int, kept: int) -> int:
     softmax = kept + 3 * logits  # logits, the gradient of the loss, the gradient of the logits
     head = kept + logits + tokens * D + table  # the logarithms are free by now
     mlp = kept + waiting + 3 * tokens * D + 4 * D * D
+    # The backward of the tanh form of GELU has two temporary arrays of 4 widths, that of the exact form has one.
+    gelu = kept + waiting + (6 if config.dropout else 7) * tokens * D if config.activation == "gelu_tanh" else 0
     embedding = logits + 2 * waiting + table
-    return max(softmax, head, mlp, embedding)
+    return max(softmax, head, mlp, gelu, embedding)

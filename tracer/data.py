@@ -95,6 +95,13 @@ def check_same_tokenizer(data: TextTokenizer, model: TextTokenizer, where: objec
                         "prepare the data with the same tokenizer, or start from scratch in another output folder")
 
 
+def check_same_files(data: "Data", files: dict[str, str], where: object) -> None:
+    """Raises UserError when the data is not, id for id, what the run of the checkpoint `where` has learnt from."""
+    if data.files != files:
+        raise UserError(f"{data.folder} holds another text than {where} was trained on: prepare the same text again, "
+                        "or start from scratch in another output folder")
+
+
 def _describe(tokenizer: TextTokenizer) -> str:
     return f"{tokenizer.name} ({tokenizer.vocabulary_size} tokens)"
 
@@ -178,10 +185,11 @@ def prepare(text_path: Path, folder: Path, tokenizer_name: str = Characters.name
 
 @dataclass(frozen=True)
 class Data:
-    """Prepared data.  `train`, `validation`: (n,) ids, mapped from their files."""
+    """Prepared data.  `train`, `validation`: (n,) ids, mapped from their files, which are named by their content."""
 
     folder: Path
     tokenizer: TextTokenizer
+    files: dict[str, str]
     train: np.ndarray
     validation: np.ndarray
 
@@ -202,7 +210,7 @@ def load_data(folder: Path) -> Data:
         parts = {split: _map(folder, split, meta, tokenizer.vocabulary_size) for split in SPLITS}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"{path} is damaged ({type(error).__name__}: {error}): {_AGAIN}") from None
-    return Data(folder, tokenizer, **parts)
+    return Data(folder, tokenizer, meta["files"], **parts)
 
 
 def _map(folder: Path, split: str, meta: dict, vocabulary_size: int) -> np.ndarray:

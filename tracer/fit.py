@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from tracer.data import Data, check_length, check_same_tokenizer, load_data, random_starts, windows
+from tracer.data import Data, check_length, check_same_files, check_same_tokenizer, load_data, random_starts, windows
 from tracer.errors import UserError
 from tracer.evaluation import split_loss, window_starts
 from tracer.fit_settings import SETTINGS, FitSettings
@@ -140,7 +140,8 @@ class Fit:
 
     def checkpoint(self) -> RunCheckpoint:
         """The run as it stands; shares the parameters, so save it before the next update."""
-        return RunCheckpoint(self.model.config, self.data.tokenizer, self.settings, self.model.state_dict(),
+        data = self.data
+        return RunCheckpoint(self.model.config, data.tokenizer, data.files, self.settings, self.model.state_dict(),
                              self.optimizer.state_dict(), self.scaler.state_dict(), self.done, self.best)
 
     def _loss(self, update: int, micro_batch: int) -> torch.Tensor:
@@ -201,6 +202,7 @@ class Fit:
             return None
         saved = load_run(path)
         check_same_tokenizer(self.data.tokenizer, saved.tokenizer, path)
+        check_same_files(self.data, saved.files, path)
         return saved
 
     def _restore(self, saved: RunCheckpoint) -> None:

@@ -13,7 +13,7 @@ from tracer.fit_settings import FitSettings, make_settings
 from tracer.model import GPT, Config
 from tracer.schema import write_atomically
 
-FORMAT = "two-routes/run/1"
+FORMAT = "two-routes/run/2"
 LAST, BEST = "last.pt", "best.pt"
 
 
@@ -27,6 +27,7 @@ class RunCheckpoint:
 
     config: Config
     tokenizer: TextTokenizer
+    files: dict[str, str]  # of the data, by split: their names tell their content
     settings: FitSettings
     parameters: dict[str, torch.Tensor]
     optimizer: dict
@@ -47,6 +48,7 @@ def save_run(checkpoint: RunCheckpoint, paths: list[Path]) -> None:
         "format": FORMAT,
         "config": checkpoint.config.to_json(),
         "tokenizer": tokenizer_to_json(checkpoint.tokenizer),
+        "files": checkpoint.files,
         "settings": asdict(checkpoint.settings),
         "parameters": checkpoint.parameters,
         "optimizer": checkpoint.optimizer,
@@ -68,7 +70,7 @@ def load_run(path: Path) -> RunCheckpoint:
         body = torch.load(path, weights_only=True, map_location="cpu")
         if body["format"] != FORMAT:
             raise UserError(f"{path} has format {body['format']!r}, this program reads {FORMAT!r}: train again")
-        return RunCheckpoint(Config(**body["config"]), tokenizer_from_json(body["tokenizer"]),
+        return RunCheckpoint(Config(**body["config"]), tokenizer_from_json(body["tokenizer"]), body["files"],
                              make_settings(body["settings"]), body["parameters"], body["optimizer"], body["scaler"],
                              body["update"], body["best"])
     except UserError:
