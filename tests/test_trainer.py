@@ -490,7 +490,7 @@ def test_a_resume_with_another_text_of_the_same_characters_is_refused(settings, 
     text = "".join(data.load_data(Path(settings.data)).tokenizer.characters) * 20
     (tmp_path / "other.txt").write_text(text, encoding="utf-8", newline="")
     data.prepare(tmp_path / "other.txt", tmp_path / "other")
-    with pytest.raises(UserError, match="other holds another text than .*last.pt was trained on: prepare the same"):
+    with pytest.raises(UserError, match=r"other holds another text than .*last\.pt was trained on: prepare the same"):
         Fit(replace(settings, data=str(tmp_path / "other")), ALONE, resume=True)
 
 
