@@ -12,7 +12,7 @@ from pathlib import Path
 
 import jinja2
 
-from site_builder.compiled import compiled
+from site_builder.compiled import compiled, formulas
 from site_builder.data import route_data
 from site_builder.experiments import fixed, read_experiments, tell
 from site_builder.modules import import_map, nonce
@@ -129,7 +129,9 @@ def _write_route(site: _Site, route: str) -> dict[str, _Told]:
     for name, content in route_data(trace).scripts.items():
         (site.folder / "data" / name).write_bytes(content)
     parts = Parts(trace)
-    return {language: _write_route_page(site, parts, language) for language in LANGUAGES}
+    told = {language: _write_route_page(site, parts, language) for language in LANGUAGES}
+    formulas().keep(route)
+    return told
 
 
 def _read(path: Path, route: str) -> Trace:

@@ -1,9 +1,6 @@
 """Equations of operations as LaTeX, and as MathML for the page."""
 
-import functools
-
-import latex2mathml.converter
-
+from site_builder.compiled import formulas
 from site_builder.symbols import symbol
 from tracer.ops import Equation
 
@@ -15,18 +12,12 @@ _COMPARE = {"==": "=", "<=": r"\le", "<": "<", ">=": r"\ge", ">": ">"}
 
 def mathml(kind: str, equation: Equation) -> str:
     """One equation as a MathML block."""
-    return _to_mathml(latex(kind, equation))
+    return formulas().convert(latex(kind, equation), "block")
 
 
-@functools.cache
-def _to_mathml(source: str) -> str:
-    return latex2mathml.converter.convert(source, display="block")
-
-
-@functools.cache
 def inline_mathml(source: str) -> str:
     """LaTeX that stands inside prose."""
-    return latex2mathml.converter.convert(source, display="inline")
+    return formulas().convert(source, "inline")
 
 
 def latex(kind: str, equation: Equation) -> str:

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
 import jinja2
+import latex2mathml.converter
 import orjson
 import pytest
 
@@ -181,6 +182,51 @@ def test_compiled_templates_that_cannot_be_kept_are_used_all_the_same(tmp_path, 
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setattr(compiled, "FOLDER", tmp_path / "file" / "kept")
     assert one_template().get_template("a").render(n=4) == "5"
+
+
+FORMULA = r"\frac{a}{b}"
+
+
+def without_converting(monkeypatch) -> None:
+    monkeypatch.setattr("latex2mathml.converter.convert", lambda *_, **__: pytest.fail("converted again"))
+
+
+def test_formulas_are_converted_once_and_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(compiled, "FOLDER", tmp_path / "kept")
+    first = compiled.Formulas()
+    made = {display: first.convert(FORMULA, display) for display in ("block", "inline")}
+    assert made == {display: latex2mathml.converter.convert(FORMULA, display=display) for display in made}
+    assert made["block"] != made["inline"]
+    first.keep("one")
+    without_converting(monkeypatch)
+    assert {display: compiled.Formulas().convert(FORMULA, display) for display in made} == made
+
+
+@pytest.mark.parametrize("content", [b"", b'{"converter": "', b"[]", b'{"converter": "another", "formulas": {}}', None])
+def test_kept_formulas_that_are_damaged_or_of_another_converter_are_made_again(tmp_path, monkeypatch, content):
+    monkeypatch.setattr(compiled, "FOLDER", tmp_path)
+    first = compiled.Formulas()
+    right = first.convert(FORMULA, "block")
+    first.keep("one")
+    path = tmp_path / "formulas-one.json"
+    if content is None:  # written by another version of the converter, which made something else
+        monkeypatch.setattr(compiled, "_converter", lambda: "another")
+        path.write_bytes(path.read_bytes().replace(b"mfrac", b"mover"))
+    else:
+        path.write_bytes(content)
+    again = compiled.Formulas()
+    assert again.convert(FORMULA, "block") == right
+    again.keep("one")
+    without_converting(monkeypatch)
+    assert compiled.Formulas().convert(FORMULA, "block") == right
+
+
+def test_formulas_that_cannot_be_kept_are_used_all_the_same(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setattr(compiled, "FOLDER", tmp_path / "file" / "kept")
+    formulas = compiled.Formulas()
+    assert "mfrac" in formulas.convert(FORMULA, "block")
+    formulas.keep("one")
 
 
 def test_a_failure_while_writing_leaves_the_old_site(monkeypatch, old_site):
