@@ -106,8 +106,9 @@ class Fit:
             update = self.update(self.done + 1)
             self.done = update.number
             if writes:
-                log.write(update=update.number, loss=update.loss, lr=update.lr, norm=update.norm,
-                          seconds=round(update.seconds, 6))
+                # In float16 a gradient may overflow now and then; the scaler then skips the step.
+                log.write(update=update.number, loss=update.loss, lr=update.lr,
+                          norm=update.norm if math.isfinite(update.norm) else None, seconds=round(update.seconds, 6))
                 after_update(update)
             last = self.done == settings.updates
             due = last or self.done % settings.evaluate_every == 0
