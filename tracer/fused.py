@@ -55,7 +55,8 @@ class FusedBlock:
         return self._dropped(F.linear(heads.transpose(1, 2).reshape(B, T, D), *self.projection))
 
     def _gelu(self, x: Tensor) -> Tensor:
-        if self.approximate == "tanh" and x.requires_grad and x.device.type == "cpu" and x.element_size() >= 4:
+        slow = self.approximate == "tanh" and x.requires_grad and x.device.type == "cpu" and x.element_size() >= 4
+        if slow and not torch.compiler.is_compiling():
             return LogisticGELU.apply(x)
         return F.gelu(x, approximate=self.approximate)
 
