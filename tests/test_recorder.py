@@ -1,5 +1,6 @@
 """The recorder watches any model without changing it: on models made for this, and on the GPT."""
 
+import copy
 from collections import OrderedDict, namedtuple
 
 import numpy as np
@@ -137,8 +138,7 @@ def test_twenty_recorded_updates_are_those_of_an_unrecorded_run():
     assert all(torch.equal(plain[n], watched[n]) for n in plain)
 
 
-def test_a_step_that_reads_an_argument_twice_differs_by_no_more_than_rounding():
-    """The one exception that the class states: the parts of one use are added first."""
+def test_a_step_that_reads_an_argument_twice_keeps_its_gradient():
     def gradient(recorded: bool):
         model = seeded(lambda: Chain(first=nn.Linear(50, 50), residual=Residual(Call(lambda x: x * x * x))))
         with Recorder(model) if recorded else torch.enable_grad():
@@ -809,3 +809,118 @@ def test_large_gradients_are_held_safely():
                       and uses[k].shape == table.shape]
             np.testing.assert_array_equal(recorder.use_gradients[key].numpy(), uses[key].numpy())
             np.testing.assert_allclose(uses[key].numpy(), expected, rtol=1e-4, atol=1e-2, err_msg=str(key))
+
+
+# Odd models ------------------------------------------------------------------------------------------
+
+def test_what_the_outermost_call_returned_is_changed_afterwards():
+    """o = 2·(5·3·x): ∂Σo/∂(15x) = 2, though the tensor holds 30x by then."""
+    with Recorder(Chain(three=Scale(3.0), five=Scale(5.0))) as recorder:
+        out = recorder.model(inputs(2, requires_grad=True))
+        out.mul_(2)
+        out.sum().backward()
+    assert recorder.gradients["five"].tolist() == [2, 2]
+    assert recorder.use_gradients["five", "x"].tolist() == [10, 10]
+    assert recorder.gradients["three"].tolist() == [10, 10]
+
+
+def test_another_value_that_is_changed_afterwards_has_no_gradient_rather_than_a_wrong_one():
+    kept = []
+    model = Chain(three=Scale(3.0), keep=Call(lambda x: kept.append(x * 2) or kept[0]), five=Call(lambda x: x.sum()))
+    with Recorder(model) as recorder:
+        loss = model(inputs(2, requires_grad=True))
+        kept[0].mul_(7)
+        (loss + kept[0].sum()).backward()
+    assert "keep" not in recorder.gradients
+    assert recorder.gradients["five"] == 1
+
+
+class Doubled(nn.Sequential):
+    def forward(self, x):
+        return tuple(module(x) * 2 for module in self)
+
+
+def test_an_output_of_a_container_does_not_take_the_name_of_a_module_in_it():
+    with Recorder(Chain(heads=Doubled(Scale(3.0), Scale(5.0)), join=Call(lambda pair: pair[0] + pair[1]))) as recorder:
+        recorder.model(torch.ones(1, requires_grad=True)).sum().backward()
+    values = {name: recorder.values[name].item() for name in ("heads.0", "heads.1", "heads/0", "heads/1", "join")}
+    assert values == {"heads.0": 3, "heads.1": 5, "heads/0": 6, "heads/1": 10, "join": 16}
+    assert recorder.gradients["heads.0"] == 2
+    (join,) = (call for call in recorder.calls if call.path == "join")
+    assert list(join.inputs.values()) == ["heads/0", "heads/1"]
+
+
+@pytest.mark.parametrize("attribute", ["outputs", "details", "attributes"])
+@pytest.mark.parametrize("own", [3, "x", [1, 2], torch.ones(3), {"a": 1}, lambda: None], ids=str)
+def test_a_module_may_have_something_of_its_own_under_our_names(attribute, own):
+    model = Chain(one=Call(lambda x: (x + 1, x + 2)), two=Call(lambda pair: pair[0] * pair[1]))
+    for module in model.children():
+        setattr(module, attribute, own)
+    with Recorder(model) as recorder:
+        assert model(torch.ones(1)).item() == 6
+    assert recorder.values["two"].item() == 6
+
+
+def test_after_a_failure_of_the_model_that_was_caught_the_next_call_is_recorded_whole():
+    model = Chain(first=nn.Linear(3, 3), last=nn.Tanh())
+    with Recorder(model) as recorder:
+        with pytest.raises(RuntimeError, match="cannot be multiplied"):
+            model(inputs(2, 4))
+        model(inputs(2, 3)).sum().backward()
+    paths = [(call.path, call.parents) for call in recorder.calls[2:]]
+    assert paths == [("#2", ()), ("first#2", ("#2",)), ("last", ("#2",))]
+    assert torch.equal(recorder.use_gradients["last", "input"], recorder.gradients["first#2"])
+
+
+class Countdown(nn.Module):
+    """Calls itself, which is not a failure."""
+
+    def __init__(self):
+        super().__init__()
+        self.step = Call(lambda x: x * 2)
+
+    def forward(self, x, n):
+        return self.step(x) if n == 0 else self(self.step(x), n - 1)
+
+
+def test_a_model_that_calls_itself():
+    with Recorder(Countdown()) as recorder:
+        recorder.model(torch.ones(1, requires_grad=True), 2).sum().backward()
+    assert [call.parents for call in recorder.calls if call.is_step] == [("",), ("", "#2"), ("", "#2", "#3")]
+    assert [recorder.gradients[name].item() for name in ("step", "step#2", "step#3")] == [4, 2, 1]
+
+
+def test_what_a_step_is_given_twice_is_one_use():
+    """add(h, h) = h + 3h: the part that comes back through it is the whole gradient, 4."""
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.add = Scale(2.0), Call(lambda a, b: a + 3 * b)
+
+        def forward(self, x):
+            h = self.first(x)
+            return self.add(h, h)
+
+    with Recorder(Twice()) as recorder:
+        recorder.model(torch.ones(1)).sum().backward()
+    assert recorder.gradients["first"] == 4
+    uses = {key: part.item() for key, part in recorder.use_gradients.items() if key[0] == "add"}
+    assert list(uses.values()) == [4]
+    assert list(recorder.calls[-1].inputs.values()) == ["first", "first"]
+
+
+def test_a_change_in_place_in_inference_mode():
+    with torch.inference_mode(), Recorder(Chain(a=Scale(2.0), b=Call(lambda x: x.add_(5)), c=Scale(3.0))) as recorder:
+        recorder.model(torch.ones(1))
+    assert recorder.values["a"].item() == 2
+    c = recorder.calls[-1]
+    assert recorder.values[c.inputs["x"]].item() == 7
+    assert recorder.values["c"].item() == 21
+
+
+def test_a_copy_of_a_module_that_is_made_and_called_in_the_block():
+    model = Chain(inner=nn.Linear(3, 3))
+    model.outer = Call(lambda x: copy.copy(model.inner)(x))
+    with Recorder(model) as recorder:
+        out = model(inputs(2, 3))
+    assert torch.equal(recorder.values["outer"], out)

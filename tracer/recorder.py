@@ -77,13 +77,15 @@ class Recorder:
     * `gradients`: name → gradient of the loss by that value, once `backward` has run in the block
     * `use_gradients`: (call path, argument) → the part of a gradient that came back through that use
 
-    A module may leave more than it returns in an attribute `details` (name → tensor): a mask, a mean.
-    These are its own, made for this call, and are not copied.
+    A module may leave more than it returns in an attribute `details` (a dict, name → tensor): a mask, a
+    mean.  These are its own, made for this call, and are not copied.
 
     All hooks are removed when the block ends, also by an exception; hooks of others stay.  They add
     nothing to the computation, except that a step which returns its own input returns a view of it,
-    so that the two are different values.  A value changed in place is another value from then on,
-    and has another name.
+    so that the two are different values; who then uses both adds the parts of the gradient in another
+    order.  A value changed in place is another value from then on, and has another name; one that is
+    changed after the outermost call, and that this call did not return, has no gradient here.  What a
+    step is given twice is one use of it, under the name of the first argument.
     Raises `UserError` for a model that is compiled, as a whole or in part: hooks do not see its calls.
     """
 
@@ -165,12 +167,20 @@ class Recorder:
     def _known(self, tensor: Tensor) -> str | None:
         """The name of this very tensor; None when it has none, or was changed in place since it got it."""
         named = self._named.get(id(tensor))
-        return named[2] if named is not None and named[1] == _version(tensor) else None
+        if named is None or named[1] != _version(tensor):
+            return None
+        if named[1] == _NO_VERSION and named[2] in self.values and not torch.equal(tensor, self.values[named[2]]):
+            return None
+        return named[2]
 
     def _before(self, module: nn.Module, args: tuple, kwargs: dict) -> None:
         if _graph_task() != _NO_TASK:
             return
-        place = self._places[module]
+        place = self._places.get(module)
+        if place is None:  # a copy of a module, which has copied the hooks too
+            return
+        if self._open and self._open[0].module is module and not _is_inside_itself(module):
+            self._open.clear()  # the outermost call before raised, and somebody caught it
         place.times += 1
         path = place.path if place.times == 1 else f"{place.path}#{place.times}"
         call = Call(path, module, place.within, self._caller(place.path), place.is_step)
@@ -204,8 +214,9 @@ class Recorder:
         name = self._known(tensor)
         if name is None:
             self.name_input(tensor, name := f"{call.path}:{argument}")
+        again = name in call.inputs.values()
         call.inputs[argument] = name
-        if watch and tensor.requires_grad:
+        if watch and tensor.requires_grad and not again:
             node = self._nodes.get(name) or (tensor.grad_fn, tensor.output_nr)
             self._uses.append(_Use(call, argument, name, tensor, node))
         return tensor
@@ -280,6 +291,15 @@ class Recorder:
         else:
             node.register_prehook(lambda gradients: self._keep(self._gradients, name, gradients[output]))
 
+    def _expect_change(self, tensor: Tensor, where: tuple[str, ...]) -> Tensor:
+        """What the outermost call returns may be changed before `backward`: keep the gradient of it as it is now."""
+        name = self._known(tensor)
+        watched = self._watched.get(name) if name is not None else None
+        if watched is not None and not watched.changed:
+            watched.changed = True
+            self._hook(tensor, *self._nodes[name], name)
+        return tensor
+
     def _look_for_changes(self) -> None:
         """Of tensors changed in place meanwhile: the gradient of the version that was recorded."""
         for name, watched in self._watched.items():
@@ -290,7 +310,7 @@ class Recorder:
     def _collect(self) -> None:
         for name, watched in self._watched.items():
             gradient = None if watched.changed else watched.tensor.grad
-            if gradient is not None:
+            if gradient is not None and watched.tensor._version == watched.version:
                 self._gradients[name] = gradient.detach() if gradient.requires_grad else gradient
         for key, name in self._sole_uses:
             if name in self._gradients:
@@ -324,8 +344,10 @@ class Recorder:
             self._nodes_in_steps += call.ended - call.begun
             call.attributes = dict(_told(module, "attributes"))
             for output, tensor in _told(module, "details").items():
-                self._note_detail(call, output, tensor)
+                if isinstance(tensor, Tensor):
+                    self._note_detail(call, output, tensor)
         if not self._open:
+            map_tensors(result, self._expect_change)
             self._look_for_changes()
             self._find_uses(call)
         return None if new is result else new
@@ -356,6 +378,8 @@ class Recorder:
             call.outputs[output] = known  # a container hands on what a step inside it made
             return tensor
         name = call.path if output == "out" else f"{call.path}.{output}"
+        if name in self.values:  # a module inside has that path, and has returned something else
+            name = f"{call.path}/{output}"
         needs_gradient = tensor.requires_grad
         if needs_gradient and id(tensor) in self._named and self._known(tensor) in call.inputs.values():
             tensor = tensor.view_as(tensor)  # a step that returns what it was given
@@ -440,6 +464,18 @@ def _remove_hooks(module: nn.Module, key: object) -> None:
     module._forward_hooks.pop(key, None)
 
 
+def _is_inside_itself(module: nn.Module) -> bool:
+    """Whether two calls of the module are under way, as of one that calls itself."""
+    frame, calls = sys._getframe(), 0
+    while frame and calls < 2:
+        calls += frame.f_code is _CALL and frame.f_locals.get("self") is module
+        frame = frame.f_back
+    return calls > 1
+
+
+_CALL = nn.Module._call_impl.__code__
+
+
 def _is_compiled(path: str, module: nn.Module) -> bool:
     return path.endswith("_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
 
@@ -454,6 +490,7 @@ def _held_by_graph() -> int:
 
 # While autograd runs there is a graph task: a module called then only repeats, for checkpointing, what is recorded.
 _graph_task, _NO_TASK = torch._C._current_graph_task_id, -1
+_NO_VERSION = -1
 _HELD_BY_GRAPH = _held_by_graph()
 _nodes_made = torch.autograd._get_sequence_nr  # how many nodes of graphs this thread has made
 
@@ -463,12 +500,18 @@ def _version(tensor: Tensor) -> int:
     try:
         return tensor._version
     except RuntimeError:  # tensors made in inference mode have none
-        return 0
+        return _NO_VERSION
 
 
 def _told(module: nn.Module, name: str) -> dict:
-    """What the module says of itself under `name`; a miss through `nn.Module.__getattr__` would be slow."""
-    return module.__dict__.get(name) or getattr(type(module), name, None) or {}
+    """The dict in which the module speaks of itself; other modules may have something else of that name.
+
+    (A miss through `nn.Module.__getattr__` would be slow.)
+    """
+    told = module.__dict__.get(name)
+    if told is None:
+        told = getattr(type(module), name, None)
+    return told if isinstance(told, dict) else {}
 
 
 def _argument_names(module: nn.Module) -> tuple[str, ...]:
