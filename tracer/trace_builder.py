@@ -1,7 +1,7 @@
 """Turn what the recorder saw into a trace: named arrays and the steps that made them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from tracer.ops.replay import Replay
 from tracer.recorder import Call, Recorder
 from tracer.schema import Array, Chapter, Step, Trace, View
 from tracer.summary import summarise
-from tracer.verify import beyond_float32, compare, find_rounding
+from tracer.verify import Check, beyond_float32, compare, find_rounding
 
 
 def to_numpy(tensor: Tensor) -> np.ndarray:
@@ -83,14 +83,35 @@ class TraceBuilder:
             if trace.arrays[step.id].derived:
                 self._check_derived(replay, step)
                 continue
-            recorded, computed = trace.values(step.id).reshape(-1), replay.compute(step)
-            step.rounding = find_rounding(recorded, computed)
-            check = compare(step, recorded, computed)
+            check = self._settle(replay, step)
+            if check.problem and self._hold_operands(step):
+                replay = Replay(trace, schema.AXES)
+                check = self._settle(replay, step)
             if check.problem:
                 raise ArithmeticError(f"step {step.id} ({check.kind}) does not follow from its operands: "
                                       f"{check.problem}")
         trace.summary = summarise(trace)
         return trace
+
+    def _settle(self, replay: Replay, step: Step) -> Check:
+        """Note the rounding that the step's numbers carry, and check them."""
+        recorded, computed = self.trace.values(step.id).reshape(-1), replay.compute(step)
+        step.rounding = find_rounding(recorded, computed)
+        return compare(step, recorded, computed)
+
+    def _hold_operands(self, step: Step) -> bool:
+        """Write the numbers of derived operands after all, when an order follows from them; whether there were any.
+
+        Numbers that are nearly equal may stand the other way round when they are computed again.
+        """
+        trace = self.trace
+        derived = [name for name in step.operands.values() if trace.arrays[name].derived and name in self._kept]
+        if trace.arrays[step.id].dtype != "int64":
+            return False
+        for name in derived:
+            trace.arrays[name] = replace(trace.arrays[name], data=self._kept[name], derived=False)
+            self._settle(Replay(trace, schema.AXES), trace.steps[name])
+        return bool(derived)
 
     def _check_derived(self, replay: Replay, step: Step) -> None:
         if step.id not in self._kept:
