@@ -99,6 +99,23 @@ def test_an_empty_prompt_starts_from_a_line_end(run, checkpoint):  # noqa: F811
     assert run("sample", checkpoint, "--prompt", "", *options).out == shown
 
 
+def test_sample_writes_what_the_model_writes(run, checkpoint, monkeypatch):  # noqa: F811
+    monkeypatch.setattr("tracer.generate.stream", lambda *_: iter(["a\tb\r\n", "[red]c\x1b[31m\x9b1m"]))
+    assert run("sample", checkpoint, "--prompt", "x\ty").out == "x\tya\tb\r\n[red]c␛[31m␛[1m\n"
+
+
+def test_texts_where_the_locale_is_not_utf_8(run, checkpoint):  # noqa: F811
+    """Python then hands over the bytes as lone surrogates."""
+    options = ("--max-new-tokens", 1, "--temperature", 0)
+    prompt = "Hi 你!"
+    bytes_of_it = prompt.encode().decode("ascii", errors="surrogateescape")
+    assert run("sample", checkpoint, "--prompt", bytes_of_it, *options).out == "Hi 你!\n"
+    assert run("tokens", bytes_of_it).out == run("tokens", prompt).out
+    heads = run("heads", checkpoint, "--text", bytes_of_it).out
+    assert heads == run("heads", checkpoint, "--text", prompt).out
+    assert "the prompt '\\udcff' is not UTF-8" in refused(run("sample", checkpoint, "--prompt", "\udcff", *options))
+
+
 def test_sample_refuses(run, checkpoint, tmp_path):  # noqa: F811
     assert "config.json is missing" in refused(run("sample", tmp_path))
     assert "hf download no/name" in refused(run("sample", "no/name"))

@@ -120,6 +120,21 @@ def test_the_logistic_gelu_and_its_gradient_are_those_of_torch():
     assert torch.autograd.gradcheck(LogisticGELU.apply, few)  # finite differences
 
 
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_the_logistic_gelu_in_torch_func():
+    fused = models(replace(CONFIG, activation="gelu_tanh"))[1]
+    ids, names = random_ids(CONFIG), dict(fused.named_parameters())
+    gradients = torch.func.grad(lambda p: torch.func.functional_call(fused, p, (ids, ids))[1])(names)
+    fused(ids, ids)[1].backward()
+    for name, parameter in names.items():
+        assert relative(gradients[name], parameter.grad) < 1e-12, name
+    x = torch.linspace(-3, 3, 12, dtype=torch.float64).view(3, 4)
+    slopes = torch.func.vmap(torch.func.grad(lambda row: LogisticGELU.apply(row).sum()))(x)
+    rows = x.clone().requires_grad_()
+    torch.nn.functional.gelu(rows, approximate="tanh").sum().backward()
+    torch.testing.assert_close(slopes, rows.grad)
+
+
 def test_a_token_that_pads_reaches_no_logits():
     model = models(CONFIG)[1].eval()
     ids, padding = random_ids(CONFIG, batch=1), torch.tensor([4])

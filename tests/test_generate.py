@@ -140,7 +140,8 @@ LOGITS = torch.randn(6, 50, generator=torch.Generator().manual_seed(0)) * 3
 
 @pytest.mark.parametrize("how", [GREEDY, Sampling(), Sampling(0.5), Sampling(2.0, top_k=7), Sampling(1.0, top_k=1),
                                  Sampling(1.0, top_k=999), Sampling(1.0, top_p=0.5), Sampling(1.0, top_p=1.0),
-                                 Sampling(1.0, top_p=1e-9), Sampling(1.3, top_k=10, top_p=0.7)], ids=str)
+                                 Sampling(1.0, top_p=1e-9), Sampling(1.0, top_p=1e-50),
+                                 Sampling(1.3, top_k=10, top_p=0.7)], ids=str)
 def test_choices_are_those_by_hand(how):
     rows = LOGITS.double()
     for uniform in (0.0, 0.1, 0.35, 0.6, 0.85, 0.999):
@@ -232,3 +233,16 @@ def test_wrong_prompts_are_refused(model, prompts, message):
 def test_wrong_ways_to_choose_are_refused(wrong):
     with pytest.raises(UserError, match=next(iter(wrong)).replace("_", "-")):
         Sampling(**wrong)
+
+
+def test_logits_of_16_bits_are_drawn_from_as_finely_as_those_of_32():
+    """In bfloat16 the cumulative probabilities of a thousand equal candidates would be some two hundred numbers."""
+    uniforms = (torch.arange(1000) + 0.5) / 1000
+    chosen = choose(torch.zeros(1000, 1000, dtype=torch.bfloat16), uniforms, Sampling())
+    assert chosen.tolist() == list(range(1000))
+
+
+def test_the_seeds_of_a_batch_begin_again_after_the_largest(model):
+    last = Sampling(seed=2**64 - 1)
+    both = generate(model, [prompt(3), prompt(4)], last, 5)
+    assert both == [generate(model, [prompt(3)], last, 5)[0], generate(model, [prompt(4)], Sampling(seed=0), 5)[0]]

@@ -87,11 +87,28 @@ def _options(*options: Callable) -> Callable:
     return add
 
 
+class _Text(click.ParamType):
+    """Text of the command line.
+
+    Where the locale is not UTF-8, Python hands its bytes over as lone surrogates: they are read as UTF-8 here.
+    """
+
+    name = "text"
+
+    def convert(self, value: str, param, context) -> str:
+        try:
+            return value.encode(errors="surrogateescape").decode()
+        except UnicodeError:
+            return value  # no UTF-8 either: whoever takes the text says so
+
+
+TEXT = _Text()
+
 OUTPUT = click.option("--output", "-o", type=click.Path(path_type=Path), default=Path("traces"),
                       help="Folder to write into.")
 TRAINING = _options(
-    click.option("--text", default="Hi 你!", help="Text to train on."),
-    click.option("--validation-text", default="Hi 你好!", help="Text to evaluate on, never trained on."),
+    click.option("--text", type=TEXT, default="Hi 你!", help="Text to train on."),
+    click.option("--validation-text", type=TEXT, default="Hi 你好!", help="Text to evaluate on, never trained on."),
     click.option("--updates", default=120, help="Number of updates."),
     click.option("--lr", default=0.02, help="Learning rate."),
     click.option("--seed", default=20261012, help="Seed of initial values and dropout."),
@@ -102,7 +119,7 @@ TRAINING = _options(
     click.option("--dropout", default=0.1, help="Dropout probability."),
 )
 GENERATION = _options(
-    click.option("--prompt", default="Hi", help="Text to continue."),
+    click.option("--prompt", type=TEXT, default="Hi", help="Text to continue."),
     click.option("--temperature", default=0.8, help="Logits are divided by it."),
     click.option("--top-k", default=5, help="Candidates kept."),
     click.option("--sampling-seed", default=7, help="Seed of the draws."),
@@ -238,7 +255,7 @@ def _progress(what: str, total: int, done: int = 0, quiet: bool = False):
 
 @commands.command()
 @click.option("--checkpoint", type=click.Path(path_type=Path), default=Path("traces") / CHECKPOINT)
-@click.argument("texts", nargs=-1, required=True)
+@click.argument("texts", type=TEXT, nargs=-1, required=True)
 def evaluate(checkpoint: Path, texts: tuple[str, ...]) -> None:
     """Mean cross-entropy (nats a token, end token included) of each text, without training on it."""
     _needs("torch", "tiktoken")
@@ -252,7 +269,7 @@ def evaluate(checkpoint: Path, texts: tuple[str, ...]) -> None:
 
 
 @commands.command()
-@click.argument("text")
+@click.argument("text", type=TEXT)
 def tokens(text: str) -> None:
     """Show how TEXT becomes ids: its bytes, every merge, the ids."""
     _needs("tiktoken")

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from tracer.cli import _needs, _options, commands, out
+from tracer.cli import TEXT, _needs, _options, commands, out
 from tracer.errors import UserError
 from tracer.shapes import SHAPES
 
@@ -114,7 +114,7 @@ def _numbers(title: str, rows: list[list[float]]) -> Table:
 
 @commands.command()
 @click.argument("source")
-@click.option("--text", help="Text to read, for a model.  [default: random tokens, said twice]")
+@click.option("--text", type=TEXT, help="Text to read, for a model.  [default: random tokens, said twice]")
 @click.option("--pass", "name", help="Forward pass of a recording.  [default: the last of the longest]")
 @click.option("--top", default=10, type=click.IntRange(min=1), help="Heads to show.")
 def heads(source: str, text: str | None, name: str | None, top: int) -> None:
@@ -172,8 +172,8 @@ def _ranking(title: str, ranking: dict, even: dict, top: int) -> Table:
 
 @commands.command()
 @click.argument("source")
-@click.option("--prompt", multiple=True, default=("\n",), help="Text to continue; several are continued together.",
-              show_default="a line end")
+@click.option("--prompt", type=TEXT, multiple=True, default=("\n",), show_default="a line end",
+              help="Text to continue; several are continued together.")
 @click.option("--max-new-tokens", default=100, help="Longest continuation in tokens.")
 @click.option("--temperature", default=0.8, help="Logits are divided by it; 0 takes the largest.")
 @click.option("--top-k", type=int, help="Candidates kept.  [default: all]")
@@ -187,6 +187,7 @@ def sample(source: str, prompt: tuple[str, ...], max_new_tokens: int, cache: boo
     a line end.
     """
     _needs("torch", "tiktoken")
+    from tracer.data import prompt_ids
     from tracer.generate import generate, stream
     from tracer.open_model import load_model, tokenizer_of
     from tracer.sampling import Sampling
@@ -198,19 +199,19 @@ def sample(source: str, prompt: tuple[str, ...], max_new_tokens: int, cache: boo
     tokenizer = tokenizer_of(source, model)
     end = getattr(tokenizer, "eos", None)
     stop, prompts = [] if end is None else [end], [text or "\n" for text in prompt]
+    encoded = [prompt_ids(tokenizer, text) for text in prompts]
     if len(prompts) == 1:
         shown = prompts[0]
         for piece in stream(model, tokenizer, prompts[0], how, max_new_tokens, stop, cache):
-            out.print(_safe(shown + piece), end="")
+            click.echo(_safe(shown + piece), nl=False)  # as it is: rich would change tabs and line ends
             shown = ""
-        out.print(_safe(shown))
+        click.echo(_safe(shown))
         return
-    encoded = [tokenizer.encode(text) for text in prompts]
     for text, new in zip(prompts, generate(model, encoded, how, max_new_tokens, stop, cache), strict=True):
-        out.print(_safe(text + tokenizer.decode([id for id in new if id not in stop])))
-        out.print()
+        click.echo(_safe(text + tokenizer.decode([id for id in new if id not in stop])))
+        click.echo()
 
 
 def _safe(text: str) -> str:
-    """Text of a model may hold an escape character, which terminals obey."""
-    return text.replace("\x1b", "␛")
+    """Text of a model may hold characters that begin a command to the terminal."""
+    return text.replace("\x1b", "␛").replace("\x9b", "␛[")

@@ -77,10 +77,15 @@ class LogisticGELU(torch.autograd.Function):
     LINEAR = 2 * math.sqrt(2 / math.pi)  # 2u = LINEAR · x + CUBIC · x³
     CUBIC = LINEAR * 0.044715
 
+    generate_vmap_rule = True  # for torch.func
+
     @staticmethod
-    def forward(ctx, x: Tensor) -> Tensor:
-        ctx.save_for_backward(x)
+    def forward(x: Tensor) -> Tensor:
         return LogisticGELU._gate(x, x * x).mul_(x)
+
+    @staticmethod
+    def setup_context(ctx, inputs: tuple[Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
 
     @staticmethod
     @once_differentiable

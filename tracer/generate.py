@@ -32,7 +32,8 @@ def rounds(model: GPT, prompts: Sequence[Sequence[int]], how: Sampling, count: i
     Raises `UserError` for an empty prompt and for an id that the vocabulary does not have.
     """
     ids, padding, start = _padded(prompts, count, model)
-    context, draws = model.config.context, [uniform_numbers(how.seed + row) for row in range(len(prompts))]
+    context = model.config.context
+    draws = [uniform_numbers((how.seed + row) % 2**64) for row in range(len(prompts))]
     cache = _cache(model, len(prompts), start + count - 1) if cached and start <= context else None
     training = model.training
     try:

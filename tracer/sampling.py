@@ -132,11 +132,14 @@ def choose(logits: Tensor, uniforms: Tensor | None, how: Sampling) -> Tensor:
     """
     if how.temperature == 0:
         return logits.argmax(dim=-1)
+    if logits.element_size() < 4:  # in 16 bits the cumulative probabilities of many candidates could not be told apart
+        logits = logits.float()
     ids = largest(logits, how.top_k)                                        # (B, k)
     probabilities = (logits.gather(-1, ids) / how.temperature).softmax(dim=-1)
     last = torch.tensor(ids.size(-1) - 1, device=ids.device)
     if how.top_p is not None:
-        inside = probabilities.cumsum(dim=-1) - probabilities < how.top_p   # the first always is
+        inside = probabilities.cumsum(dim=-1) - probabilities < how.top_p
+        inside[:, 0] = True  # also where float32 knows no number as small as top_p
         last = inside.sum(dim=-1, keepdim=True) - 1                         # (B, 1)
         probabilities = probabilities * inside
         probabilities = probabilities / probabilities.sum(dim=-1, keepdim=True)

@@ -100,18 +100,21 @@ class TraceBuilder:
         return compare(step, recorded, computed)
 
     def _hold_operands(self, step: Step) -> bool:
-        """Write the numbers of derived operands after all, when an order follows from them; whether there were any.
+        """Write the derived numbers that an order follows from after all; whether there were any.
 
         Numbers that are nearly equal may stand the other way round when they are computed again.
         """
         trace = self.trace
-        derived = [name for name in step.operands.values() if trace.arrays[name].derived and name in self._kept]
-        if trace.arrays[step.id].dtype != "int64":
-            return False
-        for name in derived:
+        origins = self._derived_origins(step) if trace.arrays[step.id].dtype == "int64" else []
+        for name in origins:
             trace.arrays[name] = replace(trace.arrays[name], data=self._kept[name], derived=False)
             self._settle(Replay(trace, schema.AXES), trace.steps[name])
-        return bool(derived)
+        return bool(origins)
+
+    def _derived_origins(self, step: Step) -> list[str]:
+        """The derived arrays that the step follows from and that follow from held ones alone."""
+        derived = [name for name in step.operands.values() if self.trace.arrays[name].derived and name in self._kept]
+        return [origin for name in derived for origin in self._derived_origins(self.trace.steps[name]) or [name]]
 
     def _check_derived(self, replay: Replay, step: Step) -> None:
         if step.id not in self._kept:
