@@ -88,6 +88,7 @@ def test_settings_are_written_so_that_they_come_back(tmp_path):
     ("lr = nan", "lr must be a number, not nan"),
     ("compile = 1", "compile must be true or false, not 1"),
     ("updates = 0", "updates must be at least 1, not 0"),
+    ("peak_tflops = 1e300", "peak_tflops must be at most 10¹², not 1e"),
     ("dropout = 1.0", "dropout must be at least 0 and below 1"),
     ("lr_end = 1.0", "lr_end must be at most lr"),
     ("seed = -1", "seed must be from 0"),

@@ -73,6 +73,7 @@ class FitSettings:
         check_threads(self.threads)
         for name in ("dropout", "beta1", "beta2"):
             _check(name, getattr(self, name), 0 <= getattr(self, name) < 1, "at least 0 and below 1")
+        _check("peak_tflops", self.peak_tflops, self.peak_tflops <= 1e12, "at most 10¹²")  # or FLOP/s are infinite
         _check("lr_end", self.lr_end, self.lr_end <= self.lr, f"at most lr, {self.lr}")
         _check("seed", self.seed, 0 <= self.seed < 2**64, "from 0 to 2⁶⁴ − 1")
         _check("device", self.device, self.device in DEVICES, f"one of {', '.join(DEVICES)}")
