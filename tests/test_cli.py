@@ -137,7 +137,7 @@ LONG = "one two three four five six seven eight nine ten eleven twelve thirteen 
     (("--context", "0"), "context must be at least 1"),
     (("--context", "4"), "is 5 tokens, the context holds 4"),
     (("--context", str(10**18)), "context must be at most 2,147,483,647"),
-    (("--width", str(2**31 - 2)), "there is not enough memory for this model"),
+    (("--width", str(2**31 - 2)), "there is not enough memory for this model: choose a smaller batch"),
     (("--dropout", "1"), "dropout must be at least 0 and below 1, not 1.0"),
     (("--dropout", "-0.1"), "dropout must be at least 0 and below 1"),
     (("--dropout", "nan"), "dropout must be at least 0 and below 1, not nan"),
