@@ -44,7 +44,18 @@ def test_parameters_of_a_shape_of_ones_own(run):  # noqa: F811
 def test_parameters_refuses(run):  # noqa: F811
     assert "width 128 cannot be cut into 5 heads" in refused(run("parameters", *SHAPE, "--heads", 5))
     assert "needs both" in refused(run("parameters", "--peak-flops", 1e12))
-    assert "does not fit a context of 64" in refused(run("parameters", *SHAPE, "--length", 65))
+    for length in (65, 0):
+        assert "does not fit a context of 64" in refused(run("parameters", *SHAPE, "--length", length))
+    for speed, peak, says in (
+            (-1, 1e12, "speed must be above 0 tokens per second and finite, not -1.0"), ("nan", 1e12, "not nan"),
+            (10, "inf", "peak must be above 0 operations per second and finite, not inf")):
+        result = run("parameters", "--tokens-per-second", speed, "--peak-flops", peak)
+        assert says in refused(result) and result.out == ""
+
+
+def test_heads_refuses_an_option_of_the_other_kind_of_source(run, checkpoint):  # noqa: F811
+    assert "leave --pass out" in refused(run("heads", checkpoint, "--pass", "round1"))
+    assert "--pass, not --text" in refused(run("heads", "traces/training.json", "--text", "abc"))
 
 
 def test_attention(run):  # noqa: F811
@@ -122,3 +133,5 @@ def test_sample_refuses(run, checkpoint, tmp_path):  # noqa: F811
     assert "top-p must be above 0" in refused(run("sample", checkpoint, "--top-p", 0))
     assert "a seed must be" in refused(run("sample", checkpoint, "--seed", -1))
     assert "at least 1, not 0" in refused(run("sample", checkpoint, "--prompt", "Hi", "--max-new-tokens", 0))
+    assert "--max-new-tokens must be at most 2,147,483,647" in refused(
+        run("sample", checkpoint, "--prompt", "Hi", "--max-new-tokens", 10**20))

@@ -23,6 +23,7 @@ from tracer.run_log import read_log
 ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = make_settings({"context": 8, "width": 8, "heads": 2, "batch": 2, "updates": 210, "warmup": 2,
                           "evaluate_every": 80, "save_every": 100, "peak_tflops": 1.0})
+SHORT = replace(SETTINGS, updates=2)
 
 
 @pytest.fixture(scope="module")
@@ -99,10 +100,56 @@ def test_a_stopped_experiment_goes_on_and_a_changed_one_is_refused(depth, text, 
         run_depth(text, runs, replace(SETTINGS, lr=0.5), (1, 2), "one", 12)
 
 
-def test_a_prompt_that_the_text_lacks_is_refused_before_training(text, tmp_path):
-    with pytest.raises(UserError, match="the vocabulary lacks '!'"):
-        run_depth(text, tmp_path, SETTINGS, (1,), "one!", 12)
-    assert not (tmp_path / "1-blocks").exists()
+@pytest.mark.parametrize(("prompt", "tokens", "says"), [
+    ("one!", 12, "the vocabulary lacks '!'"),
+    ("one", 0, "a sample must have from 1 to 2,147,483,647 tokens, not 0"),
+    ("one", 10**20, "a sample must have from 1 to"),
+])
+def test_an_experiment_that_cannot_be_is_refused_before_anything_is_made(text, tmp_path, prompt, tokens, says):
+    with pytest.raises(UserError, match=says):
+        run_depth(text, tmp_path, SETTINGS, (1,), prompt, tokens)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def short_runs(text, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("short")
+    run_depth(text, folder, SHORT, (1,), "one", 5)
+    return folder
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(("change", "says"), [
+    ({"prompt": "two"}, "holds runs with samples of prompt 'one', not 'two': choose another --runs, or remove it"),
+    ({"sample_tokens": 6}, "holds runs with samples of tokens 5, not 6"),
+    ({"settings": replace(SHORT, lr=0.5)}, r"1-blocks holds a run with lr 0\.003, not 0\.5"),
+    ({"depths": (3,), "prompt": "two"}, "holds runs with samples of prompt 'one', not 'two'"),
+])
+def test_runs_are_not_gone_on_with_to_another_end(text, short_runs, change, says):
+    before = contents(short_runs)
+    given = {"text": text, "runs": short_runs, "settings": SHORT, "depths": (1,), "prompt": "one", "sample_tokens": 5}
+    with pytest.raises(UserError, match=says):
+        run_depth(**given | change)
+    assert contents(short_runs) == before
+
+
+def test_runs_on_another_text_or_with_unknown_samples_are_left_alone(text, short_runs, tmp_path):
+    other = tmp_path / "other.txt"
+    other.write_text(text.read_text(encoding="utf-8")[::-1], encoding="utf-8")
+    before = contents(short_runs)
+    with pytest.raises(UserError, match="holds runs on another text: choose another --runs, or remove it"):
+        run_depth(other, short_runs, SHORT, (1,), "one", 5)
+    assert contents(short_runs) == before
+    for content in (None, b"{", b"[1]"):
+        (short_runs / "sample.json").unlink()
+        if content:
+            (short_runs / "sample.json").write_bytes(content)
+        with pytest.raises(UserError, match=r"sample\.json does not say what the samples of the runs are"):
+            run_depth(text, short_runs, SHORT, (1,), "one", 5)
+        (short_runs / "sample.json").write_bytes(before[short_runs / "sample.json"])
 
 
 # Cache -------------------------------------------------------------------------------------------------
@@ -243,10 +290,30 @@ def test_the_cache_command(tmp_path, monkeypatch, capsys):
     assert out.count("s with the cache") == 2
 
 
+def test_the_cache_command_takes_the_folder_of_a_run(short_runs, tmp_path, monkeypatch, capsys):
+    parameters = []
+    for number, checkpoint in enumerate((short_runs / "1-blocks", short_runs / "1-blocks" / "best.pt")):
+        path = tmp_path / f"{number}.json"
+        status, _, err = command(monkeypatch, capsys, "cache", "--checkpoint", checkpoint, "--prompts", "2",
+                                 "--new-tokens", 4, "--rounds", 1, "-o", path)
+        assert status == 0, err
+        parameters.append(load_experiment(path)["make"]["parameters"])
+    saved = run_checkpoint.load_run(short_runs / "1-blocks" / "best.pt")
+    assert parameters == [sum(value.numel() for value in saved.parameters.values())] * 2
+
+
 @pytest.mark.parametrize(("given", "says"), [
     (("depth", "--depths", "2,x"), "--depths takes different whole numbers"),
     (("depth", "--depths", "0"), "--depths takes different whole numbers"),
     (("depth", "--text", "nowhere.txt"), "there is no text nowhere.txt"),
+    (("depth", "--depths", "1" * 5000), "--depths takes different whole numbers"),
+    (("depth", "--sample-tokens", "0"), "a sample must have from 1 to"),
+    (("depth", "-o", "."), ". is a folder: name a file as --output"),
+    (("cache", "-o", "."), ". is a folder: name a file as --output"),
+    (("cache", "--checkpoint", "."), "there is no checkpoint ."),
+    (("cache", "--threads", "99999999999"), "threads must be at most 1024, not 99999999999"),
+    (("cache", "--context", str(10**18)), "context must be at most 2,147,483,647"),
+    (("cache", "--vocabulary", str(2**31 - 1), "--width", str(2**31 - 4)), "there is not enough memory"),
     (("cache", "--prompts", "4,4"), "--prompts takes different whole numbers"),
     (("cache", "--rounds", "0"), "rounds must be at least 1, not 0"),
     (("cache", "--checkpoint", "nowhere.pt"), "there is no checkpoint nowhere.pt"),

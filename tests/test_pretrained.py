@@ -192,11 +192,55 @@ def test_an_untied_checkpoint_without_a_head_is_refused(tmp_path):
     ({"model_type": "llama"}, "model_type is 'llama'"), ({"activation_function": "relu"}, "is 'relu'"),
     ({"n_inner": 100}, "n_inner is 100"), ({"scale_attn_weights": False}, "scale_attn_weights is False"),
     ({"n_embd": "wide"}, "n_embd must be a whole number"), ({"n_head": 5}, "width 24 cannot be cut into 5 heads"),
-    ({"attn_pdrop": 0.3}, "attn_pdrop is 0.3")])
+    ({"attn_pdrop": 0.3}, "attn_pdrop is 0.3"),
+    ({"layer_norm_epsilon": None}, "layer_norm_epsilon must be a number, not None"),
+    ({"layer_norm_epsilon": "x"}, "layer_norm_epsilon must be a number, not 'x'"),
+    ({"layer_norm_epsilon": 10**400}, "layer_norm_epsilon must be a number"),
+    ({"resid_pdrop": None}, "resid_pdrop must be a number, not None"),
+    (dict.fromkeys(("embd_pdrop", "attn_pdrop", "resid_pdrop"), "x"), "embd_pdrop must be a number, not 'x'"),
+    ({"attn_pdrop": []}, "attn_pdrop must be a number, not []"),
+    ({"activation_function": []}, "activation_function is []"),
+    ({"vocab_size": 10**30}, "vocabulary must be at most 2,147,483,647"),
+    ({"vocab_size": 2**31 - 1, "n_embd": 3 * 2**29}, "no computer holds a model of the sizes"),
+    ({"n_layer": 2**31 - 1}, "parameter h.2147483646.ln_1.weight is missing"),
+    ({"tie_word_embeddings": "false"}, "tie_word_embeddings must be true or false, not 'false'")])
 def test_a_config_that_this_model_does_not_compute_is_refused(folder, change, message):
     path = folder / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     refused(folder, message)
+
+
+def test_a_config_that_is_nested_too_deep_is_refused(folder):
+    (folder / "config.json").write_text("[" * 100_000)
+    refused(folder, "is no JSON object")
+
+
+@pytest.mark.parametrize("state", [
+    [torch.ones(2)], torch.ones(2), {"wte.weight": 5}, {5: torch.ones(2)},
+    {"wte.weight": torch.ones(31, 24).to_sparse()}], ids=["list", "tensor", "number", "key", "sparse"])
+def test_a_file_of_something_else_than_named_tensors_is_refused(folder, state):
+    (folder / "model.safetensors").unlink()
+    torch.save(state, folder / "pytorch_model.bin")
+    refused(folder, "pytorch_model.bin holds something else than tensors by name")
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.complex64])
+def test_parameters_that_are_no_floating_point_numbers_are_refused(folder, dtype):
+    name = "transformer.h.0.ln_1.weight"
+    rewrite(folder, lambda state: state.update({name: state[name].to(dtype)}))
+    refused(folder, f"parameter h.0.ln_1.weight holds {str(dtype).removeprefix('torch.')}, a parameter must be of")
+
+
+def test_a_parameter_with_the_prefix_and_without_is_refused(folder):
+    rewrite(folder, lambda state: state.update({"wte.weight": torch.zeros(31, 24)}))
+    refused(folder, "parameter wte.weight is there twice")
+
+
+@pytest.mark.parametrize("said", [{"weight_map": {"a": 5}}, {"weight_map": []}, {}])
+def test_an_index_that_names_no_files_is_refused(folder, said):
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text(json.dumps(said))
+    refused(folder, "weight_map must name a file for each parameter")
 
 
 def test_a_folder_without_a_checkpoint_and_damaged_files(folder):

@@ -88,11 +88,19 @@ def test_settings_are_written_so_that_they_come_back(tmp_path):
     ("lr = nan", "lr must be a number, not nan"),
     ("compile = 1", "compile must be true or false, not 1"),
     ("updates = 0", "updates must be at least 1, not 0"),
+    ("peak_tflops = 1e300", "peak_tflops must be at most 10¹², not 1e"),
     ("dropout = 1.0", "dropout must be at least 0 and below 1"),
     ("lr_end = 1.0", "lr_end must be at most lr"),
     ("seed = -1", "seed must be from 0"),
     ("device = 'abacus'", "device must be one of auto, cpu, cuda, mps"),
     ("precision = 'half'", "precision must be one of"),
+    *((f"{name} = {2**31}", f"{name} must be at most 2,147,483,647") for name in ("batch", "context", "warmup")),
+    (f"accumulation = {10**20}", "accumulation must be at most 2,147,483,647"),
+    ("threads = 1025", "threads must be at most 1024, not 1025"),
+    ("lr = 1" + "0" * 400, "lr must be a number, not inf"),
+    ("seed = " + "1" * 5000, "a number of thousands of digits"),
+    ("a = " + "[" * 3000, "tables nested that deep"),
+    ('output = "a\\u0000b"', "output must be a text without the character 0"),
     ("blocks = ", "is no TOML"),
     ("import os", "is no TOML"),
 ])
@@ -519,6 +527,20 @@ def test_a_torn_line_of_the_log_is_taken_back(tmp_path):
     assert path.read_bytes() == b'{"update": 1}\n{"update": 2}\n{"update": 3, "loss": 0.5}\n'
 
 
+def test_a_line_of_the_log_that_is_no_entry_is_left_out(tmp_path):
+    (tmp_path / "log.jsonl").write_text('{"update": 1}\n{"a": 1}\n[]\n{"update": null}\n{"update": 2}\n')
+    RunLog(tmp_path / "log.jsonl", 2).close()
+    assert (tmp_path / "log.jsonl").read_text() == '{"update": 1}\n{"update": 2}\n'
+
+
+def test_a_resume_with_fewer_updates_than_are_done_is_refused(settings):
+    Fit(settings, ALONE).run()
+    before = {path.name: path.read_bytes() for path in Path(settings.output).iterdir()}
+    with pytest.raises(UserError, match=r"last\.pt has 6 updates done, more than 3: resume with --updates 6 or more"):
+        Fit(replace(settings, updates=3), ALONE, resume=True)
+    assert {path.name: path.read_bytes() for path in Path(settings.output).iterdir()} == before
+
+
 @pytest.mark.parametrize(("change", "says"), [
     ({"blocks": 3}, "has blocks 2, the settings say 3: resume with blocks 2"),
     ({"width": 32}, "has width 16, the settings say 32"),
@@ -618,6 +640,8 @@ def test_a_run_is_sampled_from(settings, monkeypatch, capsys):
     (["--config", "nowhere.toml"], "there is no settings file nowhere.toml"),
     (["--resume"], "holds no run to resume"),
     (["--device", "cuda"], "this machine has no device cuda"),
+    (["--batch", "10000000000000000000"], "batch must be at most 2,147,483,647"),
+    (["--threads", "99999999999"], "threads must be at most 1024, not 99999999999"),
 ])
 def test_refusals_are_one_line_and_write_nothing(settings, tmp_path, monkeypatch, capsys, given, says):
     if "cuda" in given and torch.cuda.is_available():
@@ -625,6 +649,32 @@ def test_refusals_are_one_line_and_write_nothing(settings, tmp_path, monkeypatch
     status, out, err = command(monkeypatch, capsys, "fit", *options(settings), *given)
     assert (status, out, err.count("\n")) == (2, "", 1) and err.startswith("error: ") and says in err
     assert not Path(settings.output).exists()
+
+
+TOGETHER = {"WORLD_SIZE": "2", "RANK": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
+
+
+@pytest.mark.parametrize(("variables", "says"), [
+    ({"WORLD_SIZE": "abc"}, "WORLD_SIZE is 'abc', no whole number from 1 on: start with torchrun"),
+    ({"WORLD_SIZE": "0"}, "WORLD_SIZE is '0', no whole number from 1 on"),
+    ({"WORLD_SIZE": "2"}, "WORLD_SIZE is 2, but RANK is not set: start with torchrun, or unset WORLD_SIZE"),
+    ({"WORLD_SIZE": "2", "RANK": "0"}, "but MASTER_ADDR is not set"),
+    (TOGETHER | {"RANK": "2"}, "RANK is 2, of 2 processes the last has 1"),
+    (TOGETHER | {"RANK": "x"}, "RANK is 'x'"),
+    (TOGETHER | {"MASTER_PORT": "65536"}, "MASTER_PORT is 65536"),
+])
+def test_variables_that_torchrun_does_not_set_are_refused(settings, monkeypatch, capsys, variables, says):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    status, out, err = command(monkeypatch, capsys, "fit", *options(settings))
+    assert (status, out, err.count("\n")) == (2, "", 1) and says in err
+    assert not Path(settings.output).exists()
+
+
+def test_a_resume_whose_output_is_no_text_is_refused(tmp_path, monkeypatch, capsys):
+    (tmp_path / "run.toml").write_text("output = 5", encoding="utf-8")
+    status, out, err = command(monkeypatch, capsys, "fit", "--resume", "--config", tmp_path / "run.toml")
+    assert (status, out, err.count("\n")) == (2, "", 1) and "output must be a text" in err and "not 5" in err
 
 
 def test_more_processes_than_accumulation_steps():

@@ -16,6 +16,7 @@ from rich.table import Table
 from tracer.errors import UserError
 
 CHECKPOINT = "checkpoint.pt"
+NO_MEMORY = ("allocate memory", "Storage size calculation overflowed")  # what torch says then
 # What is recorded may hold brackets and colons: no markup.  In a file or a pipe no line is ever folded.
 out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 1000)
 err = Console(stderr=True, highlight=False, markup=False, emoji=False)
@@ -41,9 +42,9 @@ def main() -> None:
     except ArithmeticError as error:  # the recorder checks what it writes
         _fail(f"{error}; this recording was not written: choose a smaller lr, or report this with the command you gave")
     except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
+        if isinstance(error, RuntimeError) and not any(words in str(error) for words in NO_MEMORY):
             raise
-        _fail("there is not enough memory for this model: choose a smaller context, width or number of blocks")
+        _fail("there is not enough memory for this model: choose a smaller batch, context, width or number of blocks")
 
 
 def _fail(message: str, status: int = 2) -> NoReturn:
@@ -76,6 +77,13 @@ def _check_output(folder: Path) -> None:
         place = place.parent
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
         raise UserError(f"cannot write into {folder}: choose another --output")
+
+
+def _check_output_file(path: Path) -> None:
+    """The same for a file."""
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: name a file as --output")
+    _check_output(path.parent)
 
 
 def _options(*options: Callable) -> Callable:

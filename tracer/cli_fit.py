@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from tracer.cli import _check_output, _needs, _progress, commands, err, out
+from tracer.cli import _check_output, _check_output_file, _needs, _progress, commands, err, out
 from tracer.errors import UserError
-from tracer.fit_settings import SETTINGS, FitSettings, make_settings, read_settings, read_toml
+from tracer.fit_settings import SETTINGS, FitSettings, check_threads, make_settings, read_settings, read_toml
 
 TOKENIZER = click.option("--tokenizer", type=click.Choice(["characters", "gpt2"]), default="characters",
                          help="What becomes an id.")
@@ -64,7 +64,7 @@ def fit(config: Path | None, resume: bool, **options) -> None:
 def _resumed_settings(config: Path | None, given: dict) -> FitSettings:
     """Those that the run was started with, then the file's, then the command line's."""
     named = (read_toml(config) if config else {}) | given
-    path = Path(named.get("output", FitSettings.output)) / SETTINGS
+    path = Path(FitSettings(output=named.get("output", FitSettings.output)).output) / SETTINGS
     if not path.exists():
         raise UserError(f"{path.parent} holds no run to resume: leave --resume out")
     return make_settings(read_toml(path) | named)
@@ -121,8 +121,8 @@ def depth(text: Path | None, config: Path | None, depths: str, prompt: str, samp
     counts = _whole_numbers("--depths", depths)
     settings = read_settings(config, {name: value for name, value in options.items() if value is not None})
     _needs("torch")
-    for folder in (runs, output.parent):
-        _check_output(folder)
+    _check_output(runs)
+    _check_output_file(output)
     import torch
 
     from tracer.data import DEFAULT_TEXT
@@ -154,7 +154,8 @@ def depth(text: Path | None, config: Path | None, depths: str, prompt: str, samp
 
 
 @experiment.command()
-@click.option("--checkpoint", type=click.Path(path_type=Path), help="Checkpoint of a run.  [default: a fresh model]")
+@click.option("--checkpoint", type=click.Path(path_type=Path),
+              help="Checkpoint or folder of a run.  [default: a fresh model]")
 @click.option("--vocabulary", default=65, help="Tokens of a fresh model.")
 @click.option("--context", default=1024, help="Context of a fresh model.")
 @click.option("--width", default=128, help="Width of a fresh model.")
@@ -174,20 +175,22 @@ def cache(checkpoint: Path | None, prompts: str, new_tokens: int, rounds: int, s
     for name, value in (("new-tokens", new_tokens), ("rounds", rounds), ("threads", threads)):
         if value < 1:
             raise UserError(f"{name} must be at least 1, not {value}")
+    check_threads(threads)
     _needs("torch")
-    _check_output(output.parent)
+    _check_output_file(output)
     import torch
 
     from tracer.experiment_cache import run_cache
     from tracer.experiment_schema import save_experiment
     from tracer.model import GPT, Config
-    from tracer.run_checkpoint import load_run
+    from tracer.run_checkpoint import find_run, load_run
     from tracer.training import check_seed
 
     check_seed(seed)
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
-    model = load_run(checkpoint).model() if checkpoint else GPT(Config(dropout=0.0, **shape), explicit=False)
+    path = checkpoint and (find_run(checkpoint) or checkpoint)
+    model = load_run(path).model() if path else GPT(Config(dropout=0.0, **shape), explicit=False)
     body = run_cache(model, lengths, new_tokens, rounds, seed, lambda point: out.print(
         f"prompt {point['prompt']}: {point['cached_seconds']:.3f} s with the cache, {point['uncached_seconds']:.3f} s "
         f"without, {point['uncached_seconds'] / point['cached_seconds']:.1f} ×, {point['cache_bytes']:,} bytes"))
@@ -198,7 +201,7 @@ def cache(checkpoint: Path | None, prompts: str, new_tokens: int, rounds: int, s
 def _whole_numbers(option: str, text: str) -> tuple[int, ...]:
     """Different whole numbers from 1 on, smallest first."""
     parts = [part.strip() for part in text.split(",")]
-    counts = tuple(sorted({int(part) for part in parts if part.isdecimal()}))
+    counts = tuple(sorted({int(part) for part in parts if part.isdecimal() and len(part) < 10}))
     if len(counts) != len(parts) or not counts[0]:
         raise UserError(f"{option} takes different whole numbers from 1 on with commas between, not {text!r}")
     return counts

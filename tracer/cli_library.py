@@ -7,7 +7,7 @@ from rich.table import Table
 
 from tracer.cli import TEXT, _needs, _options, commands, out
 from tracer.errors import UserError
-from tracer.shapes import SHAPES
+from tracer.shapes import LARGEST, SHAPES
 
 SIZES = ("vocabulary", "context", "width", "heads", "blocks")
 SHAPE = _options(
@@ -35,13 +35,14 @@ def parameters(like: str, dropout: float, tied: bool, batch: int, length: int | 
         raise UserError("the MFU needs both: give --tokens-per-second and --peak-flops")
     shape = SHAPES[like] | {name: size for name, size in sizes.items() if size is not None}
     config = Config(**shape, dropout=dropout, tied=tied)
+    length = config.context if length is None else length
     memory = counting.training_memory(config, batch, length)
+    share = None if tokens_per_second is None else counting.mfu(config, tokens_per_second, peak_flops, length)
     out.print(_parts_table(config))
     out.print(_memory_table(config, memory, batch, length))
     out.print(f"floating-point operations for a token of training, 6N + 12·L·H·Q·T: "
               f"{counting.flops_per_token(config, length):,}")
-    if tokens_per_second is not None:
-        share = counting.mfu(config, tokens_per_second, peak_flops, length)
+    if share is not None:
         out.print(f"model FLOPs utilisation at {tokens_per_second:,g} tokens a second: {share:.2%}")
 
 
@@ -68,10 +69,10 @@ def _parts_table(config) -> Table:
     return table
 
 
-def _memory_table(config, memory, batch: int, length: int | None) -> Table:
+def _memory_table(config, memory, batch: int, length: int) -> Table:
     from tracer.counting import cache_bytes
 
-    table = Table(title=f"bytes in float32: a training step of {batch} × {length or config.context}, and a cache")
+    table = Table(title=f"bytes in float32: a training step of {batch} × {length}, and a cache")
     table.add_column("what")
     for column in ("how many", "bytes"):
         table.add_column(column, justify="right")
@@ -124,6 +125,10 @@ def heads(source: str, text: str | None, name: str | None, top: int) -> None:
     """
     from tracer.heads import even_scores, rank_heads
 
+    if text is not None and source.endswith(".json"):
+        raise UserError(f"{source} is a recording, which holds its texts: choose one with --pass, not --text")
+    if name is not None and not source.endswith(".json"):
+        raise UserError(f"{source} is a model, only a recording has passes: leave --pass out")
     texts, what = _recorded(Path(source), name) if source.endswith(".json") else _read_by_model(source, text)
     out.print(_ranking(f"heads of {source}, {what}", rank_heads(texts), even_scores([ids for ids, _ in texts]), top))
 
@@ -194,6 +199,8 @@ def sample(source: str, prompt: tuple[str, ...], max_new_tokens: int, cache: boo
     from tracer.training import check_seed
 
     check_seed(choice["seed"])
+    if max_new_tokens > LARGEST:
+        raise UserError(f"--max-new-tokens must be at most {LARGEST:,}, not {max_new_tokens}")
     how = Sampling(**choice)
     model = load_model(source)
     tokenizer = tokenizer_of(source, model)

@@ -1,5 +1,6 @@
 """Parameters, arithmetic and memory of a model, counted from its config without building it."""
 
+import math
 from dataclasses import dataclass
 
 from tracer.errors import UserError
@@ -50,7 +51,8 @@ def flops_per_token(config: Config, length: int | None = None) -> int:
     N: parameters without the position table, which multiplies nothing; Q: width of a head; T: `length`
     of the sequence, the whole context by default.  (Chowdhery et al. 2022, PaLM, appendix B.)
     """
-    attention = 12 * config.blocks * config.heads * config.head_width * (length or config.context)
+    T = config.context if length is None else length
+    attention = 12 * config.blocks * config.heads * config.head_width * T
     return 6 * parameter_count(config, positions=False) + attention
 
 
@@ -59,8 +61,9 @@ def mfu(config: Config, tokens_per_second: float, peak_flops: float, length: int
 
     `peak_flops`: operations per second that the device can do at most, by its data sheet.
     """
-    if not peak_flops > 0:
-        raise UserError(f"the peak must be above 0 operations per second, not {peak_flops}")
+    for what, value, unit in (("peak", peak_flops, "operations"), ("speed", tokens_per_second, "tokens")):
+        if not 0 < value < math.inf:
+            raise UserError(f"the {what} must be above 0 {unit} per second and finite, not {value}")
     return flops_per_token(config, length) * tokens_per_second / peak_flops
 
 
@@ -91,7 +94,7 @@ def training_memory(config: Config, batch: int, length: int | None = None) -> Tr
     `activations`: what autograd keeps from the forward for the backward.  `backward`: what comes on top
     where the backward needs most.  `batch` sequences of `length` tokens, the whole context by default.
     """
-    T = length or config.context
+    T = config.context if length is None else length
     if not 1 <= T <= config.context or batch < 1:
         raise UserError(f"a batch of {batch} × {T} tokens does not fit a context of {config.context}: at least one "
                         "sequence, at most the context")

@@ -158,6 +158,22 @@ def prepare(text_path: Path, folder: Path, tokenizer_name: str = Characters.name
     """Write the ids of a text into `folder`; returns what ``meta.json`` says.
 
     The first nine tenths (of the ids, rounded down) are for training, the rest for validation.
+    Raises UserError as `encode_text` does.
+    """
+    meta, contents = encode_text(text_path, tokenizer_name)
+    files = meta["files"]
+    for split, content in contents.items():
+        write_atomically(folder / files[split], content)
+    write_atomically(folder / META, json.dumps(meta, ensure_ascii=False, indent=1).encode() + b"\n")
+    for path in folder.glob("*.bin"):
+        if _FILE.fullmatch(path.name) and path.name not in files.values():
+            path.unlink()
+    return meta
+
+
+def encode_text(text_path: Path, tokenizer_name: str = Characters.name) -> tuple[dict, dict[str, bytes]]:
+    """What `prepare` writes: what ``meta.json`` says, and the bytes of the ids of each split.
+
     Raises UserError as `read_text` does and for a text of which one split would have no next token.
     """
     text = read_text(text_path)
@@ -174,13 +190,7 @@ def prepare(text_path: Path, folder: Path, tokenizer_name: str = Characters.name
     meta = {"format": FORMAT, "text": name, "dtype": ids.dtype.name,
             "tokens": {split: len(part) for split, part in parts.items()}, "files": files,
             "tokenizer": tokenizer_to_json(tokenizer)}
-    for split, content in contents.items():
-        write_atomically(folder / files[split], content)
-    write_atomically(folder / META, json.dumps(meta, ensure_ascii=False, indent=1).encode() + b"\n")
-    for path in folder.glob("*.bin"):
-        if _FILE.fullmatch(path.name) and path.name not in files.values():
-            path.unlink()
-    return meta
+    return meta, contents
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,16 @@
 """The depth experiment: the same text, recipe and data order with 2, 4 and 8 blocks."""
 
 import hashlib
+import json
 import platform
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
 
-from tracer.data import Data, load_data, prepare, prompt_ids, read_text
+from tracer.data import Data, encode_text, load_data, prepare, prompt_ids, read_text, tokenizer_from_json
 from tracer.errors import UserError
 from tracer.experiment_schema import DEPTH_SCHEMA, VERSION
 from tracer.fit import LOG, Evaluation, Fit, Update
@@ -19,10 +20,13 @@ from tracer.model import GPT
 from tracer.processes import Processes
 from tracer.run_log import read_log
 from tracer.sampling import Sampling
+from tracer.schema import write_atomically
+from tracer.shapes import LARGEST
 
 POINTS = 200  # of the curve of the training loss
 ROUNDS = 15  # of the measurement of time
 TEMPERATURE = 0.8
+SAMPLE = "sample.json"  # in the folder of the runs: what their samples are
 
 
 def run_depth(text: Path, runs: Path, settings: FitSettings, depths: tuple[int, ...], prompt: str, sample_tokens: int,
@@ -32,40 +36,69 @@ def run_depth(text: Path, runs: Path, settings: FitSettings, depths: tuple[int, 
     """Train one model a depth and return the experiment as JSON, in the form `experiment_schema` checks.
 
     `runs`: folder of the data and of one run a depth; runs that were stopped there are gone on with.
-    Raises `UserError` as `prepare` and `Fit` do, and when `runs` holds runs with other settings.
+    Raises `UserError` as `prepare` and `Fit` do, and when `runs` holds runs of another text, with other settings
+    or with other samples: all of that before anything is written.
     """
-    prepare(text, runs / "data")
-    data = load_data(runs / "data")
-    start = prompt_ids(data.tokenizer, prompt)
+    if not 1 <= sample_tokens <= LARGEST:
+        raise UserError(f"a sample must have from 1 to {LARGEST:,} tokens, not {sample_tokens}")
     settings = replace(settings, data=str(runs / "data"))
+    each = {blocks: replace(settings, blocks=blocks, output=str(runs / f"{blocks}-blocks")) for blocks in depths}
+    meta = encode_text(text)[0]
+    start = prompt_ids(tokenizer_from_json(meta["tokenizer"]), prompt)
+    sample = {"prompt": prompt, "tokens": sample_tokens, "temperature": TEMPERATURE}
+    _check_runs(runs, each.values(), meta["files"], sample)
+    prepare(text, runs / "data")
+    write_atomically(runs / SAMPLE, json.dumps(sample).encode() + b"\n")
+    data = load_data(runs / "data")
 
     def notes(model: GPT) -> dict:
         new = generate(model, [start], Sampling(TEMPERATURE, seed=settings.seed), sample_tokens)[0]
         return {"sample": data.tokenizer.decode(new)}
 
     parts = {}
-    for blocks in depths:
+    for blocks, own in each.items():
         begin(blocks)
-        parts[blocks] = _one_run(replace(settings, blocks=blocks, output=str(runs / f"{blocks}-blocks")),
-                                 after_update, after_evaluation, notes)
+        parts[blocks] = Fit(own, Processes(0, 1, torch.device("cpu")), resume=_started(own))
+        parts[blocks].run(after_update, after_evaluation, notes)
     seconds = seconds_per_update(list(parts.values()))
     return {
         "schema": DEPTH_SCHEMA, "version": VERSION,
-        "make": _make(text, data, settings, prompt, sample_tokens),
+        "make": _make(text, data, settings, sample),
         "runs": [_summary(run, blocks, seconds[number]) for number, (blocks, run) in enumerate(parts.items())],
     }
 
 
-def _one_run(settings: FitSettings, after_update, after_evaluation, notes) -> Fit:
-    written = Path(settings.output) / SETTINGS
-    before = asdict(read_settings(written, {})) if written.exists() else {}
-    for name, value in before.items():
-        if value != getattr(settings, name) and name not in ("data", "output"):  # the folder may have been moved
-            raise UserError(f"{settings.output} holds a run with {name} {value}, not {getattr(settings, name)}: choose "
-                            "another --runs, or remove it")
-    run = Fit(settings, Processes(0, 1, torch.device("cpu")), resume=written.exists())
-    run.run(after_update, after_evaluation, notes)
-    return run
+def _started(settings: FitSettings) -> bool:
+    return (Path(settings.output) / SETTINGS).exists()
+
+
+def _check_runs(runs: Path, each: Iterable[FitSettings], files: dict[str, str], sample: dict) -> None:
+    """Raises `UserError` when a run in `runs` has other settings, another text or other samples than wanted."""
+    for settings in filter(_started, each):
+        before = asdict(read_settings(Path(settings.output) / SETTINGS, {}))
+        for name, value in before.items():
+            if name not in ("data", "output"):  # the folder may have been moved
+                _check_same(settings.output, f"a run with {name}", value, getattr(settings, name))
+    if any(runs.glob(f"*-blocks/{SETTINGS}")):
+        if load_data(runs / "data").files != files:
+            raise UserError(f"{runs} holds runs on another text: choose another --runs, or remove it")
+        before = _read_sample(runs / SAMPLE)
+        for name, value in sample.items():
+            _check_same(runs, f"runs with samples of {name}", before.get(name), value)
+
+
+def _check_same(where: object, what: str, before: object, now: object) -> None:
+    if before != now:
+        raise UserError(f"{where} holds {what} {before!r}, not {now!r}: choose another --runs, or remove it")
+
+
+def _read_sample(path: Path) -> dict:
+    """What the samples of the runs beside `path` continue, how far, and at which temperature."""
+    try:
+        return dict(json.loads(path.read_bytes()))
+    except (FileNotFoundError, ValueError, TypeError, RecursionError):
+        raise UserError(f"{path} does not say what the samples of the runs are: choose another --runs, or remove "
+                        f"{path.parent}") from None
 
 
 def seconds_per_update(runs: list[Fit]) -> list[float]:
@@ -82,7 +115,7 @@ def seconds_per_update(runs: list[Fit]) -> list[float]:
     return [statistics.median(part) for part in times]
 
 
-def _make(text: Path, data: Data, settings: FitSettings, prompt: str, sample_tokens: int) -> dict:
+def _make(text: Path, data: Data, settings: FitSettings, sample: dict) -> dict:
     content = read_text(text)
     left_out = ("data", "output", "blocks", "pretrained")
     return {
@@ -91,7 +124,7 @@ def _make(text: Path, data: Data, settings: FitSettings, prompt: str, sample_tok
         "tokens": {"train": len(data.train), "validation": len(data.validation)},
         "vocabulary": data.tokenizer.vocabulary_size,
         "settings": {name: value for name, value in asdict(settings).items() if name not in left_out},
-        "sample": {"prompt": prompt, "tokens": sample_tokens, "temperature": TEMPERATURE},
+        "sample": sample,
         "torch": str(torch.__version__), "machine": platform.machine(), "threads": torch.get_num_threads(),
     }
 

@@ -202,6 +202,9 @@ class Fit:
                 raise UserError(f"{self.folder} holds no run to resume: leave --resume out")
             return None
         saved = load_run(path)
+        if saved.update > self.settings.updates:
+            raise UserError(f"{path} has {saved.update} updates done, more than {self.settings.updates}: resume with "
+                            f"--updates {saved.update} or more")
         check_same_tokenizer(self.data.tokenizer, saved.tokenizer, path)
         check_same_files(self.data, saved.files, path)
         return saved

@@ -11,9 +11,11 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from tracer.errors import UserError
+from tracer.shapes import LARGEST
 
 SETTINGS = "settings.toml"  # in the folder of a run
 DEVICES = ("auto", "cpu", "cuda", "mps")
+THREADS = 1024  # at most: with more, starting them fails and ends the process
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
 
 
@@ -60,13 +62,18 @@ class FitSettings:
     def __post_init__(self):
         for item in fields(self):
             _check_type(item.name, getattr(self, item.name), item.type)
+            if item.type is int and item.name not in ("seed", "threads"):
+                _check(item.name, getattr(self, item.name), getattr(self, item.name) <= LARGEST,
+                       f"at most {LARGEST:,}")
         for name in ("context", "width", "heads", "blocks", "updates", "batch", "accumulation", "evaluate_every",
                      "save_every"):
             _check(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")
         for name in ("lr", "lr_end", "warmup", "eps", "weight_decay", "clip", "threads", "peak_tflops"):
             _check(name, getattr(self, name), getattr(self, name) >= 0, "at least 0")
+        check_threads(self.threads)
         for name in ("dropout", "beta1", "beta2"):
             _check(name, getattr(self, name), 0 <= getattr(self, name) < 1, "at least 0 and below 1")
+        _check("peak_tflops", self.peak_tflops, self.peak_tflops <= 1e12, "at most 10¹²")  # or FLOP/s are infinite
         _check("lr_end", self.lr_end, self.lr_end <= self.lr, f"at most lr, {self.lr}")
         _check("seed", self.seed, 0 <= self.seed < 2**64, "from 0 to 2⁶⁴ − 1")
         _check("device", self.device, self.device in DEVICES, f"one of {', '.join(DEVICES)}")
@@ -82,9 +89,14 @@ def _check(name: str, value, holds: bool, rule: str) -> None:
         raise UserError(f"{name} must be {rule}, not {value!r}")
 
 
+def check_threads(count: int) -> None:
+    _check("threads", count, count <= THREADS, f"at most {THREADS}")
+
+
 def _check_type(name: str, value, wanted: type) -> None:
-    kinds = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+    kinds = {int: "a whole number", float: "a number", str: "a text without the character 0", bool: "true or false"}
     right = type(value) is wanted and not (wanted is float and not math.isfinite(value))
+    right = right and not (wanted is str and "\0" in value)
     _check(name, value, right, kinds[wanted])
 
 
@@ -102,9 +114,15 @@ def make_settings(values: Mapping[str, object]) -> FitSettings:
         if name not in known:
             raise UserError(f"there is no setting {name!r}: `python -m tracer fit --help` lists them")
     # TOML tells 1 from 1.0; a whole number is a number all the same.
-    whole = {name: float(value) if known[name] is float and type(value) is int else value
-             for name, value in values.items()}
-    return FitSettings(**whole)
+    return FitSettings(**{name: _float(value) if known[name] is float and type(value) is int else value
+                          for name, value in values.items()})
+
+
+def _float(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf  # which no setting takes
 
 
 def read_toml(path: Path) -> dict[str, object]:
@@ -117,6 +135,9 @@ def read_toml(path: Path) -> dict[str, object]:
         raise UserError(f"{path} cannot be read ({error.strerror}): name a TOML file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is no TOML: {error}") from None
+    except (ValueError, RecursionError):
+        raise UserError(f"{path} cannot be read: it has a number of thousands of digits, or tables nested that "
+                        "deep") from None
 
 
 def read_settings(path: Path | None, given: Mapping[str, object]) -> FitSettings:

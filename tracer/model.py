@@ -26,6 +26,7 @@ from tracer.errors import UserError
 from tracer.fused import FusedBlock, causal
 from tracer.ops.mcg31m1 import mcg31m1
 from tracer.random_words import next_word
+from tracer.shapes import LARGEST
 
 # Config.activation → the `approximate` of torch's GELU.  GPT-2 was trained with the tanh form.
 ACTIVATIONS = {"gelu": "none", "gelu_tanh": "tanh"}
@@ -49,6 +50,8 @@ class Config:
         for name in ("vocabulary", "context", "width", "heads", "blocks"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
+            if getattr(self, name) > LARGEST:
+                raise UserError(f"{name} must be at most {LARGEST:,}, not {getattr(self, name)}")
         if self.width % self.heads:
             raise UserError(f"width {self.width} cannot be cut into {self.heads} heads: "
                             f"choose a width that {self.heads} divides")

@@ -9,6 +9,7 @@ import json
 import os
 import pickle
 import struct
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,18 +42,28 @@ def from_pretrained(name: str | Path, dropout: float | None = None) -> GPT:
 
     float32, in eval mode, not explicit.  `dropout`: for further training; by default the checkpoint's.
     Raises `UserError` when nothing is there, for a config that is no GPT-2's, and for a parameter that is
-    missing, unknown or of another shape.
+    missing, unknown, there twice, of another shape or not of floating-point numbers.
     """
     folder = find_folder(name)
     config = read_config(folder, dropout)
     stored = _Stored(folder, config)
-    with torch.device("meta"):  # shapes alone: every value comes from the file
-        model = GPT(config, explicit=False)
+    stored.check_last_block(config.blocks)
+    model = _shapes_alone(config, folder)
     state = {ours: stored.take(theirs, parameter.shape, turned)
              for (ours, theirs, turned), parameter in zip(names(model), model.parameters(), strict=True)}
     stored.check_nothing_is_left(state)
     model.load_state_dict(state, assign=True)
     return model.requires_grad_(True).eval()
+
+
+def _shapes_alone(config: Config, folder: Path) -> GPT:
+    """The model without memory for its values, which all come from the file."""
+    try:
+        with torch.device("meta"):
+            return GPT(config, explicit=False)
+    except RuntimeError:  # more bytes than 64 bits can count
+        raise UserError(f"{folder}: no computer holds a model of the sizes in config.json: download the checkpoint "
+                        "again") from None
 
 
 def save_pretrained(model: GPT, folder: Path) -> None:
@@ -125,7 +136,7 @@ def read_config(folder: Path, dropout: float | None = None) -> Config:
         if said.get(key, value) != value:
             raise UserError(f"{path}: {key} is {said[key]!r}, this model computes only {value!r}")
     activation = said.get("activation_function", "gelu_new")
-    if activation not in GELU_NAMES:
+    if not isinstance(activation, str) or activation not in GELU_NAMES:
         raise UserError(f"{path}: activation_function is {activation!r}, known are {', '.join(GELU_NAMES)}")
     width = _whole(said, "n_embd", 768, path)
     if said.get("n_inner") not in (None, 4 * width):
@@ -134,8 +145,8 @@ def read_config(folder: Path, dropout: float | None = None) -> Config:
         ("vocabulary", "vocab_size", 50257), ("context", "n_positions", 1024), ("heads", "n_head", 12),
         ("blocks", "n_layer", 12))}
     return Config(**sizes, width=width, dropout=_dropout(said, path) if dropout is None else dropout,
-                  activation=GELU_NAMES[activation], tied=bool(said.get("tie_word_embeddings", True)),
-                  norm_eps=float(said.get("layer_norm_epsilon", 1e-5)))
+                  activation=GELU_NAMES[activation], tied=_flag(said, "tie_word_embeddings", True, path),
+                  norm_eps=_number(said, "layer_norm_epsilon", 1e-5, path))
 
 
 def _whole(said: dict, key: str, default: int, path: Path) -> int:
@@ -145,8 +156,22 @@ def _whole(said: dict, key: str, default: int, path: Path) -> int:
     return value
 
 
+def _flag(said: dict, key: str, default: bool, path: Path) -> bool:
+    value = said.get(key, default)
+    if type(value) is not bool:
+        raise UserError(f"{path}: {key} must be true or false, not {value!r}")
+    return value
+
+
+def _number(said: dict, key: str, default: float, path: Path) -> float:
+    value = said.get(key, default)
+    if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
+        raise UserError(f"{path}: {key} must be a number, not {value!r}")
+    return float(value)
+
+
 def _dropout(said: dict, path: Path) -> float:
-    found = {key: said.get(key, 0.1) for key in DROPOUTS}
+    found = {key: _number(said, key, 0.1, path) for key in DROPOUTS}
     if len(set(found.values())) > 1:
         raise UserError(f"{path}: {', '.join(f'{k} is {v}' for k, v in found.items())}, this model has one dropout: "
                         "choose it with dropout=")
@@ -169,14 +194,31 @@ class _Stored:
 
     def __init__(self, folder: Path, config: Config):
         self.folder, self.tied = folder, config.tied
-        self.tensors = {key.removeprefix(PREFIX): tensor for path in _weight_files(folder)
-                        for key, tensor in _read_tensors(path).items()}
+        self.tensors: dict[str, Tensor] = {}
+        for path in _weight_files(folder):
+            for key, tensor in _read_tensors(path).items():
+                name = key.removeprefix(PREFIX)
+                if name in self.tensors:
+                    raise UserError(f"{path}: parameter {name} is there twice: download the checkpoint again")
+                if not name.endswith(MASKS):
+                    self.tensors[name] = tensor
+
+    def check_last_block(self, blocks: int) -> None:
+        """Raises `UserError` before a model is made with far more blocks than the files have."""
+        if (name := f"h.{blocks - 1}.ln_1.weight") not in self.tensors:
+            raise self._missing(name)
+
+    def _missing(self, name: str) -> UserError:
+        return UserError(f"{self.folder}: parameter {name} is missing: is the checkpoint whole, and its config?")
 
     def take(self, name: str, shape: torch.Size, turned: bool) -> Tensor:
         """The tensor `name` as a contiguous float32 one of `shape`, turned when that is how it is stored."""
         tensor = self.tensors.pop(name, None)
         if tensor is None:
-            raise UserError(f"{self.folder}: parameter {name} is missing: is the checkpoint whole, and its config?")
+            raise self._missing(name)
+        if not tensor.is_floating_point():
+            raise UserError(f"{self.folder}: parameter {name} holds {str(tensor.dtype).removeprefix('torch.')}, a "
+                            "parameter must be of floating-point numbers: use a checkpoint that is not quantised")
         stored = tuple(reversed(shape)) if turned else tuple(shape)
         if tuple(tensor.shape) != stored:
             raise UserError(f"{self.folder}: parameter {name} has shape {tuple(tensor.shape)}, by config.json it "
@@ -189,8 +231,7 @@ class _Stored:
         if head is not None and not torch.equal(head.to(torch.float32), state["token_embedding.weight"]):
             raise UserError(f"{self.folder}: parameter {HEAD} differs from wte.weight, though config.json says that "
                             "they are tied: set tie_word_embeddings to false")
-        left = [name for name in self.tensors if not name.endswith(MASKS)]
-        if left:
+        if left := list(self.tensors):
             raise UserError(f"{self.folder}: parameter {left[0]} is none of GPT-2's by config.json"
                             + (f", nor are {len(left) - 1} others" if left[1:] else ""))
 
@@ -202,8 +243,9 @@ def _weight_files(folder: Path) -> list[Path]:
             return [folder / name]
         if index.is_file():
             parts = _read_json(index).get("weight_map")
-            if not isinstance(parts, dict):
-                raise UserError(f"{index}: weight_map is missing: download the checkpoint again")
+            if not isinstance(parts, dict) or not all(isinstance(part, str) for part in parts.values()):
+                raise UserError(f"{index}: weight_map must name a file for each parameter: download the checkpoint "
+                                "again")
             return [folder / part for part in dict.fromkeys(parts.values())]
     raise UserError(f"{folder} holds neither {WEIGHTS[0]} nor {WEIGHTS[1]}: name the folder of a GPT-2 checkpoint")
 
@@ -217,9 +259,18 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
             safetensors = _installed("safetensors.torch", f"reading {path}")
             wrong = (*wrong, importlib.import_module("safetensors").SafetensorError)
             return safetensors.load_file(path)
-        return torch.load(path, map_location="cpu", weights_only=True)
+        found = torch.load(path, map_location="cpu", weights_only=True)
     except wrong as error:
         raise UserError(f"{path} is damaged ({type(error).__name__}): download the checkpoint again") from None
+    if not isinstance(found, dict) or not all(map(_is_entry, found, found.values())):
+        raise UserError(f"{path} holds something else than tensors by name: name a checkpoint of weights alone")
+    return found
+
+
+def _is_entry(name: object, value: object) -> bool:
+    """Whether both are what a file of weights holds: a name, and a tensor with all its numbers."""
+    return (isinstance(name, str) and isinstance(value, Tensor) and value.layout == torch.strided
+            and not value.is_nested and value.device.type == "cpu")
 
 
 def _read_json(path: Path) -> dict:
@@ -227,7 +278,7 @@ def _read_json(path: Path) -> dict:
         said = json.loads(path.read_bytes())
     except FileNotFoundError:
         raise UserError(f"{path} is missing: name the folder of a GPT-2 checkpoint") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         said = None
     if not isinstance(said, dict):
         raise UserError(f"{path} is no JSON object: download the checkpoint again")

@@ -10,6 +10,8 @@ import torch.distributed as dist
 
 from tracer.errors import UserError
 
+_TORCHRUN = "start with torchrun, or unset WORLD_SIZE to train in one process"
+
 
 @dataclass(frozen=True)
 class Processes:
@@ -46,10 +48,12 @@ class Processes:
 def join_processes(device: str) -> Iterator[Processes]:
     """The processes that torchrun started, joined by gloo on CPUs and nccl on GPUs; alone without torchrun.
 
-    Raises `UserError` for a device that this machine does not have.
+    Raises `UserError` for a device that this machine does not have, and for variables that torchrun does not set.
     """
-    world = int(os.environ.get("WORLD_SIZE", 1))
-    place = torch.device(_device(device), int(os.environ.get("LOCAL_RANK", 0)) if _device(device) == "cuda" else None)
+    world = _variable("WORLD_SIZE", 1, at_least=1)
+    if world > 1:
+        _check_variables(world)
+    place = torch.device(_device(device), _variable("LOCAL_RANK", 0) if _device(device) == "cuda" else None)
     if place.type == "cuda":
         torch.cuda.set_device(place)
     if world == 1:
@@ -60,6 +64,24 @@ def join_processes(device: str) -> Iterator[Processes]:
         yield Processes(dist.get_rank(), world, place)
     finally:
         dist.destroy_process_group()
+
+
+def _check_variables(world: int) -> None:
+    """Raises `UserError` unless the environment says all that joining `world` processes takes."""
+    for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
+        if not os.environ.get(name):
+            raise UserError(f"WORLD_SIZE is {world}, but {name} is not set: {_TORCHRUN}")
+    if (rank := _variable("RANK", 0)) >= world:
+        raise UserError(f"RANK is {rank}, of {world} processes the last has {world - 1}: {_TORCHRUN}")
+    if (port := _variable("MASTER_PORT", 0)) > 65535:
+        raise UserError(f"MASTER_PORT is {port}, the largest is 65535: {_TORCHRUN}")
+
+
+def _variable(name: str, default: int, at_least: int = 0) -> int:
+    text = os.environ.get(name, str(default))
+    if not text.isdecimal() or len(text) > 9 or int(text) < at_least:
+        raise UserError(f"{name} is {text!r}, no whole number from {at_least} on: {_TORCHRUN}")
+    return int(text)
 
 
 def _device(name: str) -> str:

@@ -32,15 +32,20 @@ class RunLog:
 
 
 def read_log(path: Path) -> list[dict]:
-    """The whole lines of a log; the last one may be torn, where the process was killed, and is left out."""
+    """The entries of a log.
+
+    The last line may be torn, where the process was killed, and is left out; so is a line that is no entry.
+    """
     if not path.exists():
         return []
     entries = []
     for line in path.read_bytes().split(b"\n")[:-1]:
         try:
-            entries.append(json.loads(line))
-        except ValueError:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
             break
+        if isinstance(entry, dict) and type(entry.get("update")) is int:
+            entries.append(entry)
     return entries
 
 

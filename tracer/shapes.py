@@ -8,4 +8,5 @@ GPT2_SHAPES = {  # Radford et al. 2019, table 2
     "gpt2-large": {**_GPT2, "width": 1280, "heads": 20, "blocks": 36},
     "gpt2-xl": {**_GPT2, "width": 1600, "heads": 25, "blocks": 48},
 }
+LARGEST = 2**31 - 1  # of any size or count: far above what a computer holds, far below where 64 bits overflow
 SHAPES = {"teaching": {"vocabulary": 50257, "context": 16, "width": 16, "heads": 2, "blocks": 2}, **GPT2_SHAPES}
