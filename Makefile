@@ -60,7 +60,7 @@ verify: $(VENV)/site.ready
 	@$(BIN)/python -m tracer verify $(TRACES)
 
 test: $(VENV)/test.ready
-	@$(BIN)/python -m pytest -n auto --dist loadfile
+	@$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: $(VENV)/test.ready
 	@$(BIN)/python -m ruff check .
