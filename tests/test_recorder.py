@@ -851,7 +851,8 @@ def test_an_output_of_a_container_does_not_take_the_name_of_a_module_in_it():
 
 
 @pytest.mark.parametrize("attribute", ["outputs", "details", "attributes"])
-@pytest.mark.parametrize("own", [3, "x", [1, 2], torch.ones(3), {"a": 1}, lambda: None], ids=str)
+@pytest.mark.parametrize("own", [3, "x", [1, 2], torch.ones(3), {"a": 1}, len],
+                         ids=["number", "text", "list", "tensor", "dict", "function"])
 def test_a_module_may_have_something_of_its_own_under_our_names(attribute, own):
     model = Chain(one=Call(lambda x: (x + 1, x + 2)), two=Call(lambda pair: pair[0] * pair[1]))
     for module in model.children():
