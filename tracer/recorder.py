@@ -156,9 +156,9 @@ class Recorder:
 
     def _unused(self, call: Call, *names: str) -> str:
         """The first of the names, or of the last one with a number, that no other value or module has."""
-        numbered = (f"{names[-1]}#{i}" for i in count(2))
-        return next(name for name in chain(names, numbered)
-                    if name not in self.values and (name == call.path or name not in self._paths))
+        for name in chain(names, (f"{names[-1]}#{i}" for i in count(2))):
+            if name not in self.values and (name == call.path or name not in self._paths):
+                return name
 
     def _before(self, module: nn.Module, args: tuple, kwargs: dict) -> None:
         place = self._places.get(module)
@@ -179,8 +179,11 @@ class Recorder:
         self.calls.append(call)
         self._open.append(call)
         for name, value in chain(zip(place.argument_names(len(args)), args, strict=False), kwargs.items()):
-            for where, tensor in find_tensors(value, (name,)):
-                self._note_input(call, tensor, ".".join(where))
+            if isinstance(value, Tensor):
+                self._note_input(call, value, name)
+            else:
+                for where, tensor in find_tensors(value, (name,)):
+                    self._note_input(call, tensor, ".".join(where))
         if not torch.is_grad_enabled():
             self._without_graph.add(place.path)
 
@@ -202,12 +205,14 @@ class Recorder:
 
     def _after(self, module: nn.Module, args: tuple, result) -> None:
         """Also runs when the call raised: then the result is None."""
-        if backward_pass() != NO_PASS or not any(call.module is module for call in self._open):
+        call = self._end_call(module)
+        if call is None:
             return
-        while (call := self._open.pop()).module is not module:
-            pass
-        for where, tensor in find_tensors(result):
-            self._note_output(call, tensor, output_name(module, where))
+        if isinstance(result, Tensor):
+            self._note_output(call, result, "out")
+        else:
+            for where, tensor in find_tensors(result):
+                self._note_output(call, tensor, output_name(module, where))
         self._graph.end(call.span)
         if call.is_step and result is not None:
             call.attributes = dict(told(module, "attributes"))
@@ -219,6 +224,14 @@ class Recorder:
         if not self._open:
             self._graph.watch_uses(self._kept)
             self._kept.clear()
+
+    def _end_call(self, module: nn.Module) -> Call | None:
+        """The call of `module` that is open; None for one that was not noted."""
+        if backward_pass() == NO_PASS and any([call.module is module for call in self._open]):
+            while (call := self._open.pop()).module is not module:
+                pass
+            return call
+        return None
 
     def _note_output(self, call: Call, tensor, output: str) -> None:
         if not isinstance(tensor, Tensor):

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 
 import torch
@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from tracer.errors import UserError
 
-PLAIN = str | bytes | int | float | complex | bool | type | torch.dtype | torch.device | torch.Size | None
+PLAIN = (str, bytes, int, float, complex, type, type(None), torch.dtype, torch.device, torch.Size)  # hold no tensors
+KEEPING = frozenset((Tensor, list, tuple, dict))
 
 
 @dataclass(slots=True)
@@ -82,33 +83,37 @@ def output_name(module: nn.Module, where: tuple[str, ...]) -> str:
     return ".".join(where) or "out"
 
 
-def find_tensors(value, where: tuple[str, ...] = (), inside: tuple = ()) -> Iterator[tuple[tuple[str, ...], object]]:
+def find_tensors(value, where: tuple[str, ...] = (), around: tuple = ()) -> Iterator[tuple[tuple[str, ...], object]]:
     """(where it stands, tensor) for every tensor in nested tuples, lists, mappings and data classes.
 
     An object that is not looked into comes as it is, in the place of a tensor.
     """
-    if isinstance(value, Tensor):
+    if isinstance(value, PLAIN):
+        return
+    items = _items(value)
+    if items is None:
         yield where, value
         return
-    if isinstance(value, PLAIN) or any(value is outer for outer in inside):
-        return
-    if isinstance(value, Mapping):
-        items = value.items()
-    elif isinstance(value, tuple | list):
-        items = enumerate(value)
-    elif is_dataclass(value) and not isinstance(value, type):
-        items = ((f.name, getattr(value, f.name, None)) for f in fields(value))
-    else:
-        yield where, value
-        return
+    around = (*around, value)
     for key, item in items:
-        yield from find_tensors(item, (*where, str(key)), (*inside, value))
+        if not isinstance(item, PLAIN) and not any(item is outer for outer in around):
+            yield from find_tensors(item, (*where, str(key)), around)
+
+
+def _items(value) -> Iterable[tuple] | None:
+    if isinstance(value, Tensor):
+        return None
+    if isinstance(value, (tuple, list)):
+        return enumerate(value)
+    if isinstance(value, Mapping):
+        return value.items()
+    return ((f.name, getattr(value, f.name, None)) for f in fields(value)) if is_dataclass(value) else None
 
 
 def kept_tensors(module: nn.Module) -> Iterator[Tensor]:
     """Tensors with a history that the module keeps as attributes: a penalty, a cache."""
     for name, value in vars(module).items():
-        if name[0] != "_" and isinstance(value, Tensor | list | tuple | dict):
+        if type(value) in KEEPING and name[0] != "_":
             for _, tensor in find_tensors(value):
                 if isinstance(tensor, Tensor) and tensor.grad_fn is not None:
                     yield tensor
