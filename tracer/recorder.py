@@ -130,8 +130,13 @@ class Recorder:
     def name_input(self, tensor: Tensor, name: str) -> None:
         """Give a tensor that comes from outside (ids, targets) a name before the model is called.
 
-        Raises `UserError` for a tensor without numbers of its own.
+        Where another value has that name already, it gets a number: ``x#2``.  Raises `UserError` for a
+        tensor without numbers of its own.
         """
+        if self._known(tensor) != name:
+            self._add_value(tensor, next(n for n in _numbered(name) if n not in self.values))
+
+    def _add_value(self, tensor: Tensor, name: str) -> None:
         if tensor.layout == torch.strided:
             try:
                 tensor.data_ptr()
@@ -156,7 +161,7 @@ class Recorder:
 
     def _unused(self, call: Call, *names: str) -> str:
         """The first of the names, or of the last one with a number, that no other value or module has."""
-        for name in chain(names, (f"{names[-1]}#{i}" for i in count(2))):
+        for name in chain(names[:-1], _numbered(names[-1])):
             if name not in self.values and (name == call.path or name not in self._paths):
                 return name
 
@@ -164,13 +169,13 @@ class Recorder:
         place = self._places.get(module)
         if place is None:  # a shallow copy of a module, which shares its hooks
             return
+        if not self._open:
+            _check_surroundings()
         if backward_pass() != NO_PASS:  # for checkpointing, it repeats what is recorded
             if torch.is_grad_enabled() and place.path in self._without_graph:
                 self._miss(place.path, "a reentrant checkpoint runs it again in backward: no gradients inside it")
             return
         caller = self._open[-1] if self._open else None
-        if caller is None:
-            _check_surroundings()
         place.times += 1
         path = place.path
         while place.times > 1 and (path := f"{place.path}#{place.times}") in self._paths:
@@ -196,7 +201,7 @@ class Recorder:
             argument += "'"
         name = self._known(tensor)
         if name is None:
-            self.name_input(tensor, name := self._unused(call, f"{call.path}:{argument}"))
+            self._add_value(tensor, name := self._unused(call, f"{call.path}:{argument}"))
             if call.caller:
                 self._miss(name, f"made by code of {call.caller.path or 'the model'} outside of the modules in it")
         call.inputs[argument] = name
@@ -246,7 +251,7 @@ class Recorder:
         name = self._unused(call, name, f"{call.path}/{output}")
         call.outputs[output] = name
         call.made.append(name)
-        self.name_input(tensor, name)
+        self._add_value(tensor, name)
         if not call.is_step:
             self._miss(name, "computed by a module that contains others: what it does between them is not seen")
         if tensor.requires_grad:
@@ -291,6 +296,10 @@ class Recorder:
         for name in self._graph.incomplete():
             yield Notice(name, "its gradient is not the sum of the recorded parts: something else used it as well, "
                                "or a hook changed the gradient")
+
+
+def _numbered(name: str) -> Iterator[str]:
+    return chain([name], (f"{name}#{i}" for i in count(2)))
 
 
 def _check_surroundings() -> None:

@@ -31,8 +31,8 @@ def to_numpy(tensor: Tensor) -> np.ndarray:
     if not tensor.is_floating_point():
         return tensor.to(torch.int64).numpy()
     numbers = tensor.to(torch.float32)
-    if bool((numbers.isinf() & tensor.isfinite()).any()):
-        raise UserError(f"{tensor.dtype} numbers beyond the range of float32 cannot be recorded".replace("torch.", ""))
+    if tensor.dtype == torch.float64 and bool((numbers.isinf() & tensor.isfinite()).any()):
+        raise UserError("float64 numbers beyond the range of float32 cannot be recorded")
     return numbers.numpy()
 
 
