@@ -9,6 +9,7 @@ import errno
 import itertools
 import json
 import math
+import os
 import random
 import signal
 import subprocess
@@ -318,8 +319,8 @@ def other_recording() -> Trace:
 def test_a_full_disk_leaves_the_old_recording(saved, monkeypatch, call, number):
     """The first file written is an array's, the last one the trace: whichever fails, the old trace is whole."""
     before = folder_bytes(saved.parent)
-    counter, real = itertools.count(1), getattr(schema.os, call)
-    monkeypatch.setattr(schema.os, call, lambda *a: no_space() if next(counter) == number else real(*a))
+    counter, real = itertools.count(1), getattr(os, call)
+    monkeypatch.setattr(os, call, lambda *a: no_space() if next(counter) == number else real(*a))
     with pytest.raises(OSError, match="No space left"):
         schema.save(other_recording(), saved)
     after = folder_bytes(saved.parent)
@@ -331,7 +332,7 @@ def test_a_full_disk_leaves_the_old_recording(saved, monkeypatch, call, number):
 def test_a_write_that_stops_half_way_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "file.json"
     schema.write_atomically(path, b"old")
-    real = schema.os.fdopen
+    real = os.fdopen
 
     def half(handle, mode):
         file = real(handle, mode)
@@ -350,7 +351,7 @@ def test_a_write_that_stops_half_way_leaves_the_old_file(tmp_path, monkeypatch):
 
         return Half()
 
-    monkeypatch.setattr(schema.os, "fdopen", half)
+    monkeypatch.setattr(os, "fdopen", half)
     with pytest.raises(KeyboardInterrupt):
         schema.write_atomically(path, b"new and longer")
     assert folder_bytes(tmp_path) == {"file.json": b"old"}

@@ -18,9 +18,7 @@ step: ``sha256`` holds them.
 import base64
 import hashlib
 import math
-import os
 import re
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -32,6 +30,7 @@ import orjson
 from tracer.errors import UserError
 from tracer.ops import KINDS, Computation
 from tracer.ops.replay import Replay
+from tracer.together import paths_in, read_newest, replace_together, write_atomically  # noqa: F401
 
 SCHEMA = "two-routes/trace"
 ARRAY_SCHEMA = "two-routes/array"
@@ -179,6 +178,11 @@ def labels_are_as_written(trace: Trace, name: str) -> bool:
 
 def save(trace: Trace, path: Path) -> None:
     """Write the trace and its array files.  Atomic: until it is whole, the old recording stays."""
+    replace_together(path.parent, files_of(trace, path))
+
+
+def files_of(trace: Trace, path: Path) -> dict[str, bytes]:
+    """The files of the trace, by name in the folder of `path`, where it is going to be."""
     share_content(trace)
     files: dict[str, bytes] = {}
     arrays = {name: _array_to_json(array, files) for name, array in trace.arrays.items()}
@@ -192,27 +196,7 @@ def save(trace: Trace, path: Path) -> None:
     trace.labels = body["labels"] = {name: _labels_to_json(trace.label_list(name), files) for name in trace.labels}
     trace.folder = path.parent
     trace.outline_sha256 = body["outline_sha256"] = outline_hash(trace)
-    for name, content in files.items():
-        target = path.parent / name
-        if not target.exists() or target.read_bytes() != content:
-            write_atomically(target, content)
-    write_atomically(path, orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY) + b"\n")
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write beside `path`, then rename over it: a reader sees the old file or the new one, whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    return files | {path.name: orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY) + b"\n"}
 
 
 def share_content(trace: Trace) -> None:
@@ -305,7 +289,7 @@ def load_all(folder: Path) -> dict[str, Trace]:
         return {folder.stem: load(folder)}
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}: name the folder that holds the recordings, or one recording")
-    paths = sorted(folder.glob("*.json"))
+    paths = paths_in(folder, "*.json")
     if not paths:
         raise UserError(f"{folder} holds no recording (*.json): {RECORD_AGAIN}")
     return {path.stem: load(path) for path in paths}
@@ -313,7 +297,7 @@ def load_all(folder: Path) -> dict[str, Trace]:
 
 def _read_json(path: Path):
     try:
-        content = path.read_bytes()
+        content = read_newest(path)
     except FileNotFoundError:
         raise UserError("the file is missing") from None
     except OSError as error:
@@ -547,13 +531,26 @@ def _validate_step(trace: Trace, step: Step, made: set[str]) -> None:
     late = [name for name in step.operands.values() if name not in made]
     if late:
         raise UserError(f"step {step.id} reads {late[0]}, which no step before it makes")
-    missing = [n for n in KINDS[step.kind].operands(step.target) if n not in step.operands]
-    if missing:
-        raise UserError(f"step {step.id} lacks its operand {missing[0]}")
-    for equation in KINDS[step.kind].targets[step.target]:
-        for name in equation.settings:
-            if name not in step.attributes:
-                raise UserError(f"step {step.id} lacks its attribute {name}")
+    kind = KINDS[step.kind]
+    _need_exactly(step, "operand", step.operands, kind.operands(step.target))
+    _need_exactly(step, "attribute", step.attributes, kind.settings(step.target))
+    _validate_rounding(step, trace.arrays[step.id])
+
+
+def _need_exactly(step: Step, what: str, given: Iterable[str], read: list[str]) -> None:
+    """What a step states and no equation reads would be held by nothing."""
+    if missing := [name for name in read if name not in given]:
+        raise UserError(f"step {step.id} lacks its {what} {missing[0]}")
+    if unread := [name for name in given if name not in read]:
+        raise UserError(f"step {step.id} has the {what} {unread[0]}, which {step.kind}.{step.target} does not read")
+
+
+def _validate_rounding(step: Step, array: Array) -> None:
+    if step.rounding and (array.derived or array.dtype == "int64"):
+        raise UserError(f"step {step.id} lists a rounding, but its numbers are "
+                        f"{'not held' if array.derived else 'whole and never rounded'}")
+    if outside := [index for index in step.rounding if index >= array.size]:
+        raise UserError(f"step {step.id} lists a rounding for value {outside[0]} of {array.size}")
 
 
 def _validate_shapes(trace: Trace, step: Step, replay: Replay) -> None:

@@ -57,8 +57,8 @@ class TraceBuilder:
              derived: bool = False, shape: tuple[int, ...] = ()) -> str:
         """An array that `kind` made from `operands`.
 
-        A derived one keeps its numbers only to be checked; where PyTorch gives none (`values` None, with
-        the `shape`), what is made from it is checked instead.
+        Of the `attributes` those are kept that the equation reads.  A derived one keeps its numbers only to
+        be checked; where PyTorch gives none (`values` None, with the `shape`), what is made from it is checked.
         """
         data = None if values is None else _as_array(values)
         if data is not None:
@@ -67,7 +67,9 @@ class TraceBuilder:
                         None if derived else data, derived=derived))
         if derived and data is not None:
             self._kept[name] = data
-        self.trace.steps[name] = Step(name, kind, target, operands, attributes or {})
+        read = KINDS[kind].settings(target)
+        self.trace.steps[name] = Step(name, kind, target, operands,
+                                      {key: value for key, value in (attributes or {}).items() if key in read})
         return name
 
     def _add(self, array: Array) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracer import schema
+from tracer import origin, schema
 from tracer.ops.replay import Replay
 from tracer.ops.rounded import Rounded
 from tracer.schema import Step, Trace
@@ -152,7 +152,7 @@ def _difference(said, given, key: str) -> str:
 
 
 def check_hashes(trace: Trace):
-    """Yield a `Check` for every array that no step makes, for labels in files, and for the outline."""
+    """Yield a `Check` for every array that no step makes, for labels in files, for the outline and the checkpoint."""
     for array in trace.arrays.values():
         if array.sha256:
             same = schema.content_hash(trace.values(array.name)) == array.sha256
@@ -164,3 +164,5 @@ def check_hashes(trace: Trace):
     same = schema.outline_hash(trace) == trace.outline_sha256
     yield Check("outline", "sha256", len(trace.steps), problem="" if same else
                 "how it was made, its labels or its list of steps was changed (sha256 differs)")
+    if trace.route in origin.ROUTES:
+        yield Check("checkpoint", "sha256", 1, problem=origin.origin_problem(trace))
