@@ -3,7 +3,6 @@
 import multiprocessing
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from site_builder.data import route_data
 from site_builder.experiments import fixed, read_experiments, tell
 from site_builder.modules import import_map, nonce
 from site_builder.network_map import Map, network_map
+from site_builder.output import replacing
 from site_builder.pages import chapters as route_chapters
 from site_builder.pages import told
 from site_builder.parts import Parts, number_in_prose
@@ -42,36 +42,13 @@ def build(traces: Path, output: Path) -> Path:
     The new site replaces the old one when it is whole.  Raises `UserError` for a recording that is
     missing or damaged, and for an output folder that holds something else than a site.
     """
-    output = output.resolve()  # a link stays, and leads to the new site
-    _check_output(output)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as temporary:
-        fresh = Path(temporary) / "site"
+    with replacing(output, {}) as fresh:
         _write_site(traces, fresh)
-        _replace(fresh, output)
-    return output / "index.html"
-
-
-def _check_output(output: Path) -> None:
-    is_site = (output / "two-routes.css").exists() or (output.is_dir() and not any(output.iterdir()))
-    if output.exists() and not is_site:
-        raise UserError(f"{output} exists and is not a site of Two Routes: choose another --output")
-
-
-def _replace(fresh: Path, output: Path) -> None:
-    old = fresh.parent / "old"
-    if output.exists():
-        shutil.move(output, old)
-    try:
-        shutil.move(fresh, output)
-    except OSError:
-        if old.exists():
-            shutil.move(old, output)
-        raise
+    return output.resolve() / "index.html"
 
 
 def _write_site(traces: Path, folder: Path) -> None:
-    (folder / "data").mkdir(parents=True)
+    (folder / "data").mkdir()
     more = [route for route in MORE_ROUTES if (traces / f"{route}.json").exists()]
     site = _Site(traces, folder, (*ROUTES, *more), bool(experiment_files(traces)), import_map(ROOT / "static" / "js"))
     routes = [partial(_write_route, site, route) for route in site.routes]
