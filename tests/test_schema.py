@@ -22,7 +22,7 @@ import numpy as np
 import orjson
 import pytest
 
-from tracer import schema
+from tracer import schema, trace_files
 from tracer.errors import UserError
 from tracer.schema import Array, Chapter, Trace, View
 from tracer.trace_builder import TraceBuilder
@@ -35,7 +35,7 @@ INLINE = 8  # of the small recording, so that a file needs few numbers
 
 @pytest.fixture
 def short_inline(monkeypatch):
-    monkeypatch.setattr(schema, "INLINE_LIMIT", INLINE)
+    monkeypatch.setattr(trace_files, "INLINE_LIMIT", INLINE)
 
 
 def small() -> Trace:
@@ -128,7 +128,7 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
 @pytest.mark.parametrize("inline", [True, False])
 def test_every_float32_comes_back_bit_for_bit(tmp_path, monkeypatch, inline):
     """Random bit patterns, every exponent, the edges of the subnormal numbers, both zeros."""
-    monkeypatch.setattr(schema, "INLINE_LIMIT", 10**9 if inline else 0)
+    monkeypatch.setattr(trace_files, "INLINE_LIMIT", 10**9 if inline else 0)
     bits = np.random.default_rng(2).integers(0, 2**32, 300_000, dtype=np.uint32)
     edges = [0, 1, 2, 0x007FFFFF, 0x00800000, 0x7F7FFFFF, 0x3F800000]
     bits = np.concatenate([bits, edges, np.array(edges, np.uint32) | np.uint32(2**31),
@@ -141,7 +141,7 @@ def test_every_float32_comes_back_bit_for_bit(tmp_path, monkeypatch, inline):
 
 @pytest.mark.parametrize("inline", [True, False])
 def test_every_dtype_and_odd_value_comes_back(tmp_path, monkeypatch, inline):
-    monkeypatch.setattr(schema, "INLINE_LIMIT", 10**9 if inline else 0)
+    monkeypatch.setattr(trace_files, "INLINE_LIMIT", 10**9 if inline else 0)
     arrays = {
         "words": np.array([0, 1, -1, 2**53 + 1, 2**63 - 1, -(2**63)], np.int64),
         "float64": np.array([0.1, 5e-324, 1.7976931348623157e308, -0.0, 1 / 3, np.inf, -np.inf, np.pi]),
@@ -365,9 +365,9 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import numpy as np
-from tracer import schema
+from tracer import schema, trace_files
 path, call, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-schema.INLINE_LIMIT = 8
+trace_files.INLINE_LIMIT = 8
 trace = schema.load(path)
 for name in ("table", "scores"):
     trace.arrays[name].data = trace.arrays[name].data + 1

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import torch
 
+from tracer.atomic import write_atomically
 from tracer.errors import UserError
 from tracer.model import GPT, Config
 from tracer.origin import checkpoint_hash
 from tracer.schema import content_hash
-from tracer.together import newest, write_atomically
+from tracer.together import newest
 from tracer.training import TrainingSettings, make_optimizer
 
 FORMAT = "two-routes/checkpoint/2"

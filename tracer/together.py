@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tracer.atomic import write_atomically
+
 NEW = ".new"
 ARRAYS = "arrays"
 
@@ -75,22 +77,6 @@ def _replace(folder: Path, files: dict[str, bytes]) -> None:
         os.rename(staged, folder / NEW)
     except BaseException:
         shutil.rmtree(staged, ignore_errors=True)
-        raise
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write beside `path`, then rename over it: a reader sees the old file or the new one, whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
         raise
 
 
