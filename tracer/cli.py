@@ -314,14 +314,12 @@ def tokens(text: str) -> None:
 def verify(traces: Path, hashes: bool, brief: bool) -> None:
     """Recompute every recorded number from its operands, in NumPy, without torch.
 
-    TRACES is a folder of recordings, or one recording.  Exits with 1 when a number does not follow.
+    TRACES is a folder of recordings with its experiments, or one file.  Exits with 1 when a number does not follow.
     """
-    from tracer import schema
-    from tracer.verify import verify as checks_of
+    from tracer.verify_folder import checks_of_all
 
     failed = 0
-    for name, trace in schema.load_all(traces).items():
-        checks = list(checks_of(trace, hashes=hashes))
+    for name, checks in checks_of_all(traces, hashes):
         wrong = [check for check in checks if check.problem]
         out.print(_table(name, checks, brief))
         for check in wrong:

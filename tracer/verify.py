@@ -131,14 +131,14 @@ def _first_wrong(wrong: np.ndarray, recorded, exact) -> str:
 def check_summary(trace: Trace) -> Check:
     """Compare the headline figures with what the arrays give."""
     try:
-        problem = _difference(trace.summary, summarise(trace), "")
+        problem = difference(trace.summary, summarise(trace), "")
     except (LookupError, TypeError, ValueError) as error:
         problem = f"the arrays do not give it ({type(error).__name__}: {error})"
     return Check("summary", "summary", len(trace.summary), problem=problem)
 
 
-def _difference(said, given, key: str) -> str:
-    """The first place where two nested JSON values differ; empty where none does."""
+def difference(said, given, key: str, source: str = "the summary says {said}, the arrays give {given}") -> str:
+    """The first place where two nested JSON values differ; empty where none does.  `source`: how that is said."""
     if isinstance(said, dict) and isinstance(given, dict):
         places = [(k, said.get(k, "nothing"), given.get(k, "nothing")) for k in sorted({*said, *given})]
     elif isinstance(said, list) and isinstance(given, list) and len(said) == len(given):
@@ -146,8 +146,8 @@ def _difference(said, given, key: str) -> str:
     elif said == given and type(said) is type(given):
         return ""
     else:
-        return f"{key}: the summary says {said!r}, the arrays give {given!r}"
-    found = (_difference(a, b, f"{key}.{k}" if key else k) for k, a, b in places)
+        return f"{key}: " * bool(key) + source.format(said=repr(said), given=repr(given))
+    found = (difference(a, b, f"{key}.{k}" if key else k, source) for k, a, b in places)
     return next(filter(None, found), "")
 
 
