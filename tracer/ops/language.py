@@ -101,6 +101,11 @@ def walk(node: Node) -> Iterator[Node]:
                 yield from walk(part)
 
 
+def factors(node: Node) -> list[Node]:
+    """What a node multiplies; itself when it is no product."""
+    return factors(node[2]) + factors(node[3]) if node[:2] == ["binary", "*"] else [node]
+
+
 def transform(node: Node, change: Callable[[Node], Node | None]) -> Node:
     """A copy of `node` in which `change` has replaced what it returns a node for."""
     replaced = change(node)
