@@ -250,6 +250,12 @@ def killed_at(number: int, work) -> bool:
     return status == KILLED
 
 
+@pytest.fixture
+def quick(monkeypatch) -> None:
+    """No waiting for the disk: what is lost here is what a killed process leaves, not what a power cut does."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+
 def newest_files(folder: Path, names) -> dict[str, bytes]:
     return {name: read_newest(folder / name) for name in names if (folder / NEW / name).exists()
             or (folder / name).exists()}
@@ -260,7 +266,7 @@ FRESH = {"a.json": b"new a", "b.json": b"new b", "c.pt": b"new c", "arrays/11111
 
 
 @pytest.mark.parametrize("left", ["staged", "half in place"])
-def test_a_kill_at_any_moment_leaves_all_old_files_or_all_new_ones(tmp_path, left):
+def test_a_kill_at_any_moment_leaves_all_old_files_or_all_new_ones(tmp_path, quick, left):
     """Every moment there is; also where a kill before has left something."""
     fixed = {name for name in {*OLD, *FRESH} if "/" not in name}
     whole = [{name: content for name, content in one.items() if name in fixed} for one in (OLD, FRESH)]
@@ -329,7 +335,7 @@ def moments(work, folder: Path) -> int:
     return next(number for number in itertools.count(20, 20) if not killed_at(number, lambda: work(folder)))
 
 
-def test_a_kill_while_record_writes_leaves_a_whole_set(sets, tmp_path):
+def test_a_kill_while_record_writes_leaves_a_whole_set(sets, tmp_path, quick):
     """The recordings themselves: what is there after the kill verifies as one set, and a rerun completes."""
     old, new = sets
 

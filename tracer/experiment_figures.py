@@ -79,15 +79,15 @@ def finish(body: dict) -> dict:
 
 
 def verify_experiment(body: dict, *, hashed: bool = True) -> Iterator[Check]:
-    """A `Check` for whatever follows from the rest, for the summary and (with `hashed`) for every part."""
+    """A `Check` (with `hashed`) for every part, for whatever follows from the rest, and for the summary."""
+    for place, digest in hashes(body).items() if hashed else ():
+        yield Check(place, "sha256", 1, problem="" if digest == body["sha256"][place] else
+                    "it is not what was recorded (sha256 differs)")
     for place, said, computed in _recomputed(body):
         count = len(computed) if isinstance(computed, list) else 1
         yield Check(place, "experiment", count, problem=difference(said, computed, "", FOLLOWS))
     yield Check("summary", "summary", len(body["summary"]),
                 problem=difference(body["summary"], summarise(body), "", FOLLOWS))
-    for place, digest in hashes(body).items() if hashed else ():
-        yield Check(place, "sha256", 1, problem="" if digest == body["sha256"][place] else
-                    "it is not what was recorded (sha256 differs)")
 
 
 def _recomputed(body: dict) -> Iterator[tuple[str, object, object]]:
