@@ -14,8 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from tracer.errors import UserError
+from tracer.together import CHECKPOINT
 
-CHECKPOINT = "checkpoint.pt"
 NO_MEMORY = ("allocate memory", "Storage size calculation overflowed")  # what torch says then
 # What is recorded may hold brackets and colons: no markup.  In a file or a pipe no line is ever folded.
 out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 1000)
@@ -223,40 +223,9 @@ def _generate(checkpoint, job) -> dict:
 
 
 def _write(folder: Path, traces: dict, checkpoint=None) -> None:
-    """All files at one moment; then what the recordings before needed goes."""
-    from tracer.schema import files_of
-    from tracer.together import replace_together
+    from tracer.record_set import write_set
 
-    files = {name: content for route, trace in traces.items()
-             for name, content in files_of(trace, folder / f"{route}.json").items()}
-    if checkpoint:
-        from tracer.checkpoint import checkpoint_bytes
-
-        files[CHECKPOINT] = checkpoint_bytes(checkpoint)
-    replace_together(folder, files)
-    for route, trace in traces.items():
-        of = (f"{trace.summary['parameters']:,} parameters" if route == "training" else
-              f"text {trace.summary['text']!r}")
-        out.print(f"wrote {folder / route}.json: {len(trace.steps)} steps, {of}")
-    _tidy(folder)
-
-
-def _tidy(folder: Path) -> None:
-    """Array files that nothing needs any more go; says when the recordings in the folder are no set."""
-    from tracer.origin import check_set, origin_of
-    from tracer.schema import load_all, unused_files
-
-    try:
-        traces = load_all(folder)
-    except UserError as error:
-        err.print(f"old array files are kept, for not every recording in the folder can be read: {error}")
-        return
-    for path in unused_files(folder, traces.values()):
-        path.unlink()
-    try:
-        check_set(folder, {name: origin_of(trace) for name, trace in traces.items()})
-    except UserError as error:
-        err.print(f"not yet a set: {error}")
+    write_set(folder, traces, checkpoint, out.print, err.print)
 
 
 @contextmanager
