@@ -1,10 +1,14 @@
 """From recordings to a folder of files that open by double-click."""
 
+import ctypes
 import multiprocessing
+import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -39,12 +43,20 @@ def build(traces: Path, output: Path) -> Path:
 
     ``training.json`` and ``generation.json`` are needed, those of `MORE_ROUTES` are shown where there are some.
 
-    The new site replaces the old one when it is whole.  Raises `UserError` for a recording that is
-    missing or damaged, and for an output folder that holds something else than a site.
+    The new site replaces the old one when it is whole (`site_builder.output`).  Raises `UserError` for a recording
+    that is missing or damaged, and for an output folder that is not the builder's to write.
     """
+    if _is_among(output, traces):
+        raise UserError(f"{output} is among the recordings in {traces}: choose another --output")
     with replacing(output, {}) as fresh:
         _write_site(traces, fresh)
     return output.resolve() / "index.html"
+
+
+def _is_among(output: Path, traces: Path) -> bool:
+    with suppress(RuntimeError, OSError):  # a loop of links
+        return output.resolve().is_relative_to(traces.resolve())
+    return False
 
 
 def _write_site(traces: Path, folder: Path) -> None:
@@ -64,8 +76,18 @@ def _side_by_side(jobs: list[Callable]) -> list:
     """What each job returns, in its own process where forking is cheap.  The first job's error comes first."""
     if sys.platform != "linux":
         return [job() for job in jobs]
-    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork"),
+                             initializer=_end_with, initargs=(os.getpid(),)) as pool:
         return [future.result() for future in [pool.submit(job) for job in jobs]]
+
+
+def _end_with(parent: int) -> None:
+    """Let this process end when `parent` is killed: it would wait for work, and hold the lock, for good."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches both: the parent alone speaks of it
+    die_with_parent = 1  # PR_SET_PDEATHSIG
+    ctypes.CDLL(None).prctl(die_with_parent, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 @dataclass

@@ -24,6 +24,7 @@ import pytest
 from site_builder import build as build_module
 from site_builder import cli, compiled
 from site_builder.build import ROUTES, build
+from site_builder.output import replacing
 from site_builder.prose import LANGUAGES, render, render_title
 from site_builder.server import CompressingHandler
 from site_builder.strings import Strings
@@ -84,12 +85,12 @@ def run(monkeypatch, *arguments) -> int:
 
 @pytest.fixture
 def old_site(tmp_path) -> Path:
-    """A folder that looks like a site built before."""
-    folder = tmp_path / "site"
-    folder.mkdir()
-    (folder / "two-routes.css").write_text("/* old */")
-    (folder / "index.html").write_text("old")
-    return folder
+    """A site built before, by hand."""
+    with replacing(tmp_path / "site", {}) as fresh:
+        (fresh / "two-routes.css").write_text("/* old */")
+        (fresh / "index.html").write_text("old")
+        (fresh / "left-over.html").write_text("old")
+    return tmp_path / "site"
 
 
 @pytest.fixture
@@ -134,7 +135,7 @@ def test_a_damaged_recording_is_one_line_and_leaves_the_old_site(
     assert sorted(path.name for path in tmp_path.iterdir()) == around
 
 
-@pytest.mark.parametrize("content", ["notes.txt", "index.html", "deep/er/thing"])
+@pytest.mark.parametrize("content", ["notes.txt", "index.html", "deep/er/thing", "two-routes.css", "two-routes.json"])
 def test_a_folder_that_is_no_site_is_left_alone(monkeypatch, capfd, tmp_path, content):
     mine = tmp_path / "mine" / content
     mine.parent.mkdir(parents=True)
@@ -142,13 +143,6 @@ def test_a_folder_that_is_no_site_is_left_alone(monkeypatch, capfd, tmp_path, co
     assert run(monkeypatch, "build", "--traces", TRACES, "--output", tmp_path / "mine") == 2
     assert re.fullmatch(r"error: [^\n]+\n", capfd.readouterr().err)
     assert tree(tmp_path / "mine") == {content: b"mine"}
-
-
-def test_an_output_that_is_a_file_is_refused(tmp_path):
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(UserError, match="is not a site"):
-        build(TRACES, tmp_path / "file")
-    assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_a_link_stays_a_link_and_leads_to_the_new_site(site, old_site, tmp_path):
@@ -243,7 +237,6 @@ def test_a_failure_while_writing_leaves_the_old_site(monkeypatch, old_site):
 
 
 def test_the_new_site_replaces_the_old_one_whole(site, old_site, capfd, monkeypatch):
-    (old_site / "left-over.html").write_text("old")
     assert run(monkeypatch, "build", "--traces", TRACES, "--output", old_site) == 0
     assert re.fullmatch(r"built in [\d.]+ s: open \S+index\.html\n", capfd.readouterr().out)
     assert list(tree(old_site)) == list(tree(site))
