@@ -8,7 +8,6 @@ import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -18,9 +17,9 @@ import jinja2
 from site_builder.compiled import compiled, formulas
 from site_builder.data import route_data
 from site_builder.experiments import fixed, read_experiments, tell
-from site_builder.modules import import_map, nonce
+from site_builder.modules import ENTRY, modules_script, policy
 from site_builder.network_map import Map, network_map
-from site_builder.output import replacing
+from site_builder.output import replacing, resolved
 from site_builder.pages import chapters as route_chapters
 from site_builder.pages import told
 from site_builder.parts import Parts, number_in_prose
@@ -46,23 +45,18 @@ def build(traces: Path, output: Path) -> Path:
     The new site replaces the old one when it is whole (`site_builder.output`).  Raises `UserError` for a recording
     that is missing or damaged, and for an output folder that is not the builder's to write.
     """
-    if _is_among(output, traces):
+    output = resolved(output)
+    if output.is_relative_to(resolved(traces)):
         raise UserError(f"{output} is among the recordings in {traces}: choose another --output")
-    with replacing(output, {}) as fresh:
+    with replacing(output, {"policy": policy()}) as fresh:
         _write_site(traces, fresh)
-    return output.resolve() / "index.html"
-
-
-def _is_among(output: Path, traces: Path) -> bool:
-    with suppress(RuntimeError, OSError):  # a loop of links
-        return output.resolve().is_relative_to(traces.resolve())
-    return False
+    return output / "index.html"
 
 
 def _write_site(traces: Path, folder: Path) -> None:
     (folder / "data").mkdir()
     more = [route for route in MORE_ROUTES if (traces / f"{route}.json").exists()]
-    site = _Site(traces, folder, (*ROUTES, *more), bool(experiment_files(traces)), import_map(ROOT / "static" / "js"))
+    site = _Site(traces, folder, (*ROUTES, *more), bool(experiment_files(traces)))
     routes = [partial(_write_route, site, route) for route in site.routes]
     *told, _ = _side_by_side([*routes, partial(_write_experiments, site)])
     for language in LANGUAGES:
@@ -70,6 +64,7 @@ def _write_site(traces: Path, folder: Path) -> None:
     site.write("index.html", "index.html", words={language: Strings(language) for language in LANGUAGES})
     shutil.copyfile(ROOT / "static" / "css" / "two-routes.css", folder / "two-routes.css")
     shutil.copyfile(ROOT / "static" / "boot.js", folder / "boot.js")
+    (folder / "modules.js").write_text(modules_script(), encoding="utf-8", newline="\n")
 
 
 def _side_by_side(jobs: list[Callable]) -> list:
@@ -98,16 +93,14 @@ class _Site:
     folder: Path
     routes: tuple[str, ...]
     has_experiments: bool
-    modules: str
 
     def page(self, path: str, template: str, language: str, **context) -> None:
         """Write a page of one language."""
         self.write(f"{language}/{path}", template, language=language, words=Strings(language), root="../",
-                   modules=self.modules, nonce=nonce(self.modules), routes=self.routes,
-                   has_experiments=self.has_experiments, percent=percent, **context)
+                   routes=self.routes, has_experiments=self.has_experiments, percent=percent, entry=ENTRY, **context)
 
     def write(self, path: str, template: str, **context) -> None:
-        text = _templates().get_template(template).render(languages=LANGUAGES, **context)
+        text = _templates().get_template(template).render(languages=LANGUAGES, policy=policy(), **context)
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / path).write_text(text, encoding="utf-8", newline="\n")
 

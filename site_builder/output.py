@@ -30,7 +30,7 @@ def replacing(output: Path, about: dict[str, str]) -> Iterator[Path]:
     folder of a site, when a file of the user's is where the site needs one, and when a file that the builder wrote
     was changed since.  When the body raises, everything is left as it was too.
     """
-    output = _resolved(output)  # a link stays, and leads to the new site
+    output = resolved(output)  # a link stays, and leads to the new site
     check(output)
     made = _make_parents(output)
     stage, lock = _beside(output)
@@ -59,7 +59,7 @@ def replacing(output: Path, about: dict[str, str]) -> Iterator[Path]:
 
 def is_whole(folder: Path) -> bool:
     """Whether every file on the list is there as it was written, and no killed or running build left anything."""
-    folder = _resolved(folder)
+    folder = resolved(folder)
     try:
         found = listed(folder)
     except UserError:
@@ -72,7 +72,7 @@ def is_whole(folder: Path) -> bool:
 
 def recover(folder: Path) -> None:
     """Make one site of what a killed build left half in place; where there is nothing of the kind, do nothing."""
-    folder = _resolved(folder)
+    folder = resolved(folder)
     if is_half(folder):
         stage, lock = _beside(folder)
         try:
@@ -118,11 +118,12 @@ def _check_ours(output: Path, coming: Iterable[str]) -> None:
                             "move it away")
 
 
-def _resolved(output: Path) -> Path:
+def resolved(folder: Path) -> Path:
+    """Where a folder is, links followed.  Raises `UserError` for links that lead in a circle."""
     try:
-        return output.resolve()
+        return folder.resolve()
     except (RuntimeError, OSError):
-        raise UserError(f"{output} is a link that leads nowhere: choose another --output") from None
+        raise UserError(f"{folder} is a link that leads to itself: choose another --output") from None
 
 
 def _make_parents(output: Path) -> list[Path]:

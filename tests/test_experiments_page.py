@@ -289,8 +289,8 @@ def test_hostile_text_shows_as_itself(tmp_path, new_page):
     templates = jinja2.Environment(loader=jinja2.FileSystemLoader(ROOT / "templates"), undefined=jinja2.StrictUndefined,
                                    autoescape=True, trim_blocks=True, lstrip_blocks=True)
     (tmp_path / "page.html").write_text(templates.get_template("experiments.html").render(
-        language="en", words=Strings("en"), root="", nonce="n", routes=(), has_experiments=True, page="experiments",
-        title=title, lead=lead, experiments=told, fixed=fixed, num=number_in_prose), "utf-8")
+        language="en", words=Strings("en"), root="", policy="default-src 'self'", routes=(), has_experiments=True,
+        page="experiments", title=title, lead=lead, experiments=told, fixed=fixed, num=number_in_prose), "utf-8")
     (tmp_path / "two-routes.css").write_text("")
     page = new_page(java_script_enabled=False)
     page.goto((tmp_path / "page.html").as_uri())

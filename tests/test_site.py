@@ -1,17 +1,12 @@
 """The builder and what it writes: the same every time, safe for any text, whole, linked, said in both languages."""
 
 import copy
-import gzip
 import html.parser
 import os
 import re
 import subprocess
 import sys
-import threading
-import urllib.request
 from dataclasses import dataclass, field
-from functools import partial
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
@@ -26,10 +21,8 @@ from site_builder import cli, compiled
 from site_builder.build import ROUTES, build
 from site_builder.output import replacing
 from site_builder.prose import LANGUAGES, render, render_title
-from site_builder.server import CompressingHandler
 from site_builder.strings import Strings
 from tracer import schema
-from tracer.errors import UserError
 from tracer.model import Config
 from tracer.record_generation import GenerationJob, record_generation
 from tracer.record_training import TrainingJob, record_training
@@ -246,23 +239,6 @@ def test_the_new_site_replaces_the_old_one_whole(site, old_site, capfd, monkeypa
 def test_serve_says_what_is_missing(monkeypatch, capfd, tmp_path):
     assert run(monkeypatch, "serve", "--site", tmp_path) == 2
     assert re.fullmatch(r"error: [^\n]+make site[^\n]+\n", capfd.readouterr().err)
-
-
-@pytest.mark.parametrize("path", ["en/training.html", "two-routes.css", "data/training.js", ""])
-def test_serve_compresses_text_for_browsers_that_accept_it(site, path):
-    quiet = type("Quiet", (CompressingHandler,), {"log_message": lambda *_: None})
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(quiet, directory=str(site))) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        content = (site / (path or "index.html")).read_bytes()
-        for accepted, encoding in (("gzip, br", "gzip"), ("identity", None)):
-            request = urllib.request.Request(f"http://127.0.0.1:{server.server_port}/{path}",
-                                             headers={"Accept-Encoding": accepted})
-            with urllib.request.urlopen(request) as answer:
-                body = answer.read()
-                assert answer.headers["Content-Encoding"] == encoding
-                assert int(answer.headers["Content-Length"]) == len(body)
-                assert (gzip.decompress(body) if encoding else body) == content
-        server.shutdown()
 
 
 # Text from a recording is text -----------------------------------------------------------------------
