@@ -176,6 +176,7 @@ class Handler(BaseHTTPRequestHandler):
 class Server(ThreadingHTTPServer):
     """A thread for each connection, so that a slow one holds up no other."""
 
+    request_queue_size = 64
     allow_reuse_address = os.name == "posix"  # elsewhere, it would let two servers share a port
 
     def shutdown_request(self, request: socket.socket) -> None:

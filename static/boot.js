@@ -5,7 +5,7 @@
 // start, the page says why, and shows all its text, as without scripts.
 {
   const root = document.documentElement;
-  const PATIENCE = 10000; // ms after the page is read: what comes later may still start
+  const PATIENCE = 10000; // ms after the page is read; what comes later still starts
   let started = false;
   let steps = null; // when they are shown as text: [section, its text, its id]
   let why = null; // the first thing that went wrong: [what the notice tells, a detail]
@@ -71,6 +71,6 @@
   }, true);
   addEventListener("unhandledrejection", ({ reason }) => note("failed", reason?.message ?? String(reason)));
   addEventListener("load", () => setTimeout(showText));
-  addEventListener("DOMContentLoaded", () => setTimeout(showText, PATIENCE));
+  document.addEventListener("readystatechange", () => setTimeout(showText, PATIENCE), { once: true }); // all is read
   root.classList.add("scripts");
 }
