@@ -46,8 +46,9 @@ def build(traces: Path, output: Path) -> Path:
     that is missing or damaged, and for an output folder that is not the builder's to write.
     """
     output = resolved(output)
-    if output.is_relative_to(resolved(traces)):
-        raise UserError(f"{output} is among the recordings in {traces}: choose another --output")
+    kept = resolved(traces)
+    if output == kept or any(output.is_relative_to(kept / name) for name in ("arrays", "experiments")):
+        raise UserError(f"{output} is a folder of recordings: choose another --output")
     with replacing(output, {"policy": policy()}) as fresh:
         _write_site(traces, fresh)
     return output / "index.html"

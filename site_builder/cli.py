@@ -61,3 +61,12 @@ def serve(site: Path, port: int) -> None:
             server.serve_forever()
         except KeyboardInterrupt:
             click.echo("")
+
+
+@commands.command()
+@click.option("--site", type=FOLDER, default=Path("site"), help="Folder of the built site.")
+def remove(site: Path) -> None:
+    """Remove a built site; files in its folder that the builder did not write stay."""
+    from site_builder.output import remove_site
+
+    remove_site(site)

@@ -16,7 +16,6 @@ from tracer.errors import UserError
 
 # What a web host keeps in the folder that it serves: a site may be built beside it, as beside hidden files.
 HOST_FILES = {"CNAME", "_headers", "_redirects", "robots.txt"}
-BUSY = "{}: another build is writing it: wait until it has ended"
 
 
 @contextmanager
@@ -35,7 +34,7 @@ def replacing(output: Path, about: dict[str, str]) -> Iterator[Path]:
     made = _make_parents(output)
     stage, lock = _beside(output)
     try:
-        with locked(lock):
+        with _alone(output, lock):
             finish(stage, output)
             _check_ours(output, ())
             try:
@@ -49,8 +48,6 @@ def replacing(output: Path, about: dict[str, str]) -> Iterator[Path]:
                 take_place(stage, output)
             finally:
                 finish(stage, output)
-    except Busy:
-        raise UserError(BUSY.format(output)) from None
     finally:
         for folder in made:
             with suppress(OSError):  # it holds the site
@@ -75,11 +72,38 @@ def recover(folder: Path) -> None:
     folder = resolved(folder)
     if is_half(folder):
         stage, lock = _beside(folder)
-        try:
-            with locked(lock):
-                finish(stage, folder)
-        except Busy:
-            raise UserError(BUSY.format(folder)) from None
+        with _alone(folder, lock):
+            finish(stage, folder)
+
+
+def remove_site(folder: Path) -> None:
+    """Remove what the builder wrote into `folder`, and the folder when it is then empty; without a site, do nothing.
+
+    Raises `UserError`, before anything is removed, when a file that the builder wrote was changed since.
+    """
+    folder = resolved(folder)
+    stage, lock = _beside(folder)
+    if listed(folder) is None:
+        return
+    with _alone(folder, lock):
+        finish(stage, folder)
+        _check_ours(folder, ())
+        for path in (*listed(folder).files, LIST):  # the list last: killed, this can be done again
+            (folder / path).unlink(missing_ok=True)
+            with suppress(OSError):  # others need them
+                for parent in PurePosixPath(path).parents[:-1]:
+                    (folder / parent).rmdir()
+    with suppress(OSError):
+        folder.rmdir()
+
+
+@contextmanager
+def _alone(folder: Path, lock: Path) -> Iterator[None]:
+    try:
+        with locked(lock):
+            yield
+    except Busy:
+        raise UserError(f"{folder}: another build is writing it: wait until it has ended") from None
 
 
 def check(output: Path) -> None:

@@ -20,10 +20,11 @@ import pytest
 from site_builder import build as build_module
 from site_builder import compiled, exchange, lock
 from site_builder.listing import LIST, listed
-from site_builder.output import is_whole, recover, replacing
+from site_builder.output import is_whole, recover, remove_site, replacing
 from tracer.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
+TRACES = ROOT / "traces"
 TRIALS = int(os.environ.get("TWO_ROUTES_TRIALS", "1"))
 OLD = {"index.html": "old door", "en/index.html": "old", "en/gone.html": "gone", "data/a.js": "same", "old/b.js": "b"}
 NEW = {"index.html": "new door", "en/index.html": "new", "en/more.html": "more", "data/a.js": "same", "new/c.js": "c"}
@@ -215,19 +216,44 @@ def test_links_to_the_output_stay(output, tmp_path, way):
     assert without_list(tmp_path / "to-come") == NEW
 
 
-@pytest.mark.parametrize("inside", [".", "deep", "arrays"])
-def test_a_site_among_the_recordings_is_refused(tmp_path, inside):
+@pytest.mark.parametrize("inside", [".", "arrays", "experiments", "experiments/site"])
+def test_a_folder_of_recordings_is_no_site(tmp_path, inside):
     traces = tmp_path / "traces"
     traces.mkdir()
-    with pytest.raises(UserError, match="recordings"):
+    with pytest.raises(UserError, match="is a folder of recordings"):
         build_module.build(traces, traces / inside)
     assert list(traces.iterdir()) == []
+
+
+def test_a_site_beside_the_recordings_in_their_folder(site, tmp_path):
+    for path in TRACES.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    build_module.build(tmp_path, tmp_path / "site")
+    build_module.build(tmp_path, tmp_path / "site")
+    assert tree(tmp_path / "site") == tree(site)
 
 
 @pytest.mark.parametrize("source", [".", "static", "tests", "site_builder"])
 def test_the_checkout_is_no_site(source):
     with pytest.raises(UserError, match="is not a site"):
         publish(ROOT / source, NEW)
+
+
+@pytest.mark.parametrize("change", [False, True])
+def test_to_remove_a_site_removes_its_own_files_alone(output, change):
+    if change:
+        (output / "en" / "index.html").write_text("by hand")
+        before = tree(output)
+        with pytest.raises(UserError, match=r"en/index\.html was changed"):
+            remove_site(output)
+        assert tree(output) == before
+        (output / "en" / "index.html").unlink()
+    remove_site(output)
+    assert {path: text.decode() for path, text in tree(output).items()} == MINE
+    remove_site(output)  # no site, nothing to do
+    publish(output.parent / "other", OLD)
+    remove_site(output.parent / "other")
+    assert [path.name for path in output.parent.iterdir()] == ["site"]
 
 
 # Killed ----------------------------------------------------------------------------------------------
