@@ -19,13 +19,13 @@ from pathlib import Path
 
 from tracer.atomic import write_atomically
 from tracer.errors import UserError
+from tracer.strict_json import parse, read_bytes
 from tracer.trace import AXES, DTYPES, Array, Chapter, Step, Trace, View, content_hash, outline_hash
 from tracer.trace_files import (
     INLINE_LIMIT,
     SCHEMA,
     check_version,
     labels_are_as_written,
-    read_json,
     save,
     share_content,
     unused_files,
@@ -43,7 +43,7 @@ RECORD_AGAIN = "record again with `make traces`"
 def load(path: Path) -> Trace:
     """Read and check a trace.  Raises `UserError` that says what is wrong, where, and what to do."""
     try:
-        body = read_json(path)
+        body = parse(read_bytes(path))
         check_version(body, SCHEMA)
         trace = from_json(body, path.parent)
         validate(trace)

@@ -57,8 +57,9 @@ class TraceBuilder:
              derived: bool = False, shape: tuple[int, ...] = ()) -> str:
         """An array that `kind` made from `operands`.
 
-        A derived one keeps its numbers only to be checked; where PyTorch gives none (`values` None, with
-        the `shape`), what is made from it is checked instead.
+        Of `attributes` those are kept that the equations read.  A derived one keeps its numbers only to be
+        checked; where PyTorch gives none (`values` None, with the `shape`), what is made from it is checked
+        instead.
         """
         data = None if values is None else _as_array(values)
         if data is not None:
@@ -67,7 +68,8 @@ class TraceBuilder:
                         None if derived else data, derived=derived))
         if derived and data is not None:
             self._kept[name] = data
-        self.trace.steps[name] = Step(name, kind, target, operands, attributes or {})
+        needed = {setting: (attributes or {})[setting] for setting in KINDS[kind].settings(target)}
+        self.trace.steps[name] = Step(name, kind, target, operands, needed)
         return name
 
     def _add(self, array: Array) -> None:

@@ -85,6 +85,11 @@ class Kind:
                                   if name not in defined))
 
 
+    def settings(self, target: str) -> list[str]:
+        """The attributes that `target` needs, in order of appearance."""
+        return list(dict.fromkeys(name for equation in self.targets[target] for name in equation.settings))
+
+
 def walk(node: Node) -> Iterator[Node]:
     """Every node of an expression, outermost first."""
     yield node
