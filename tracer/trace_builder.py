@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tracer import schema
+from tracer.budget import check_budget
 from tracer.ops import KINDS
 from tracer.ops.replay import Replay
 from tracer.recorder import Call, Recorder
@@ -78,9 +79,13 @@ class TraceBuilder:
         self.trace.arrays[array.name] = array
 
     def finish(self) -> Trace:
-        """The whole trace, checked: what is written has been recomputed once already."""
+        """The whole trace, checked: what is written has been recomputed once already.
+
+        Raises `UserError` for one that would take too much to recompute.
+        """
         trace = self.trace
         replay = Replay(trace, schema.AXES)
+        check_budget(trace, replay)
         for step in trace.steps.values():
             if trace.arrays[step.id].derived:
                 self._check_derived(replay, step)

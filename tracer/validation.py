@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable
 
+from tracer.budget import check_budget
 from tracer.errors import UserError
 from tracer.ops import KINDS, Computation
 from tracer.ops.replay import Replay
+from tracer.routes import check_route
 from tracer.trace import AXES, Array, Step, Trace
 
 MOST_DERIVED = 32  # arrays in a row of which none is held: whoever wants the last one computes them all
@@ -17,12 +19,14 @@ def validate(trace: Trace) -> None:
     lengths = {name: len(trace.label_list(name)) for name in trace.labels}
     for array in trace.arrays.values():
         _validate_array(trace, array, lengths)
-    _validate_steps(trace)
-    _validate_chapters(trace)
-
-
-def _validate_steps(trace: Trace) -> None:
     replay = Replay(trace, AXES)
+    _validate_steps(trace, replay)
+    _validate_chapters(trace)
+    check_route(trace)
+    check_budget(trace, replay)
+
+
+def _validate_steps(trace: Trace, replay: Replay) -> None:
     made = {name for name in trace.arrays if name not in trace.steps}
     derived: dict[str, int] = {}  # array → how many in a row, up to it, are derived
     for step in trace.steps.values():
