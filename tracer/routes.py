@@ -67,7 +67,10 @@ def check_route(trace: Trace) -> None:
     training = trace.route == "training"
     _check_make(trace, TRAINING if training else GENERATION)
     (_check_training if training else _check_generation)(trace)
+    shown = {name for chapter in trace.chapters for view in chapter.views for name in view.steps}
     for step in trace.steps.values():
+        if step.id not in shown:
+            raise UserError(f"step {step.id} is shown in no view")
         _check_text_step(trace, step)
     for array, end in ids_and_bytes(trace):
         values = trace.values(array.name)

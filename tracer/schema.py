@@ -38,6 +38,7 @@ __all__ = ["AXES", "DTYPES", "INLINE_LIMIT", "LARGEST", "RECORD_AGAIN", "Array",
            "unused_files", "write_atomically"]
 
 RECORD_AGAIN = "record again with `make traces`"
+LONGEST_MESSAGE = 500  # characters: what a file says may be long
 
 
 def load(path: Path) -> Trace:
@@ -48,8 +49,9 @@ def load(path: Path) -> Trace:
         trace = from_json(body, path.parent)
         validate(trace)
     except UserError as error:
-        message = f"{path}: {error}; {RECORD_AGAIN}"
-        raise UserError(" ".join(message.splitlines())) from None
+        what = " ".join(str(error).splitlines())
+        shown = what if len(what) <= LONGEST_MESSAGE else what[:LONGEST_MESSAGE] + "…"
+        raise UserError(f"{path}: {shown}; {RECORD_AGAIN}") from None
     return trace
 
 
