@@ -63,7 +63,7 @@ class Rounded:
         total = self.value.sum(axis=axes, keepdims=True)
         magnitude = np.abs(self.value).sum(axis=axes, keepdims=True)
         carried = np.broadcast_to(self.error, np.shape(self.value)).sum(axis=axes, keepdims=True)
-        return Rounded(total, _finite(carried + sum_error(count) * magnitude))
+        return Rounded(total, finite(carried + sum_error(count) * magnitude))
 
     def max(self, axes):
         error = np.broadcast_to(self.error, np.shape(self.value))
@@ -87,8 +87,9 @@ class Rounded:
 
 def _rounded(value, carried):
     """`value` after one more float32 operation."""
-    return Rounded(value, _finite(carried + UNIT * np.abs(value) + SMALLEST))
+    return Rounded(value, finite(carried + UNIT * np.abs(value) + SMALLEST))
 
 
-def _finite(error):
+def finite(error):
+    """No bound, where it is none: the values say what is not finite."""
     return np.where(np.isfinite(error), error, 0.0)
