@@ -55,10 +55,14 @@ class HeadScore:
 def rank_heads(texts: Iterable[tuple[np.ndarray, np.ndarray]]) -> dict[str, list[HeadScore]]:
     """For each pattern all heads, highest score first; an empty list where no text shows the pattern.
 
-    `texts`: of each its ids (T,) and the attention weights (blocks, heads, T, T).
+    `texts`: of each its ids (T,) and the attention weights (blocks, heads, T, T).  Raises `UserError` for weights
+    that are no numbers.
     """
     sums: dict[str, list[np.ndarray]] = {name: [] for name in PATTERNS}
     for ids, weights in texts:
+        if not np.isfinite(weights).all():
+            raise UserError("the attention weights are not all finite numbers: use a checkpoint from before the "
+                            "training diverged, or one that is not damaged")
         for name, pattern in PATTERNS.items():
             where = pattern(np.asarray(ids))
             sums[name].append((weights * where).sum(axis=-1)[..., where.any(axis=-1)])  # (blocks, heads, queries)
