@@ -27,6 +27,7 @@ DONE = "done"  # the old site when nothing in it is needed any more
 # In the site's folder, while it is changed in place.
 INCOMING = ".two-routes.incoming"
 READY = ".two-routes.ready"
+LEFT = (INCOMING, READY)
 NOTHING = Listed({})
 
 
@@ -62,7 +63,7 @@ def finish(stage: Path, output: Path) -> None:
 
 def is_left(stage: Path, output: Path) -> bool:
     """Whether a killed build left something there, or a running one is at work."""
-    return any(os.path.lexists(path) for path in (stage, output / INCOMING, output / READY))
+    return any(os.path.lexists(path) for path in (stage, *(output / name for name in LEFT)))
 
 
 def is_half(output: Path) -> bool:

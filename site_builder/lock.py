@@ -1,6 +1,7 @@
 """One process at a time: a lock on a file that the system gives back when its holder ends, killed or not."""
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,13 +13,16 @@ except ImportError:  # Windows
     import msvcrt
 
 
+PATIENCE = 1.0  # seconds: who was killed is soon gone, who works takes longer
+
+
 class Busy(Exception):
     """Another process holds the lock."""
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of the file `path`, which is there only meanwhile.  Raises `Busy`; waits for nobody."""
+    """Hold the lock of the file `path`, which is there only meanwhile.  Raises `Busy` when another holds it."""
     handle = _open_and_lock(path)
     try:
         yield
@@ -32,30 +36,20 @@ def locked(path: Path) -> Iterator[None]:
                 path.unlink()
 
 
-def is_locked(path: Path) -> bool:
-    """Whether a running process holds the lock."""
-    if not path.exists():
-        return False
-    try:
-        handle = os.open(path, os.O_RDWR)
-    except OSError:
-        return False
-    try:
-        return not _try(handle)
-    finally:
-        os.close(handle)
-
-
 def _open_and_lock(path: Path) -> int:
+    start = time.monotonic()
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        if not _try(handle):
+        if _try(handle):
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(handle), os.stat(path)):
+                    return handle
+            os.close(handle)  # its holder removed it between our opening and our locking
+        else:
             os.close(handle)
-            raise Busy
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(handle), os.stat(path)):
-                return handle
-        os.close(handle)  # its holder removed it between our opening and our locking
+            if time.monotonic() - start > PATIENCE:
+                raise Busy
+            time.sleep(0.02)
 
 
 def _try(handle: int) -> bool:

@@ -16,7 +16,6 @@ from tracer.errors import UserError
 
 # What a web host keeps in the folder that it serves: a site may be built beside it, as beside hidden files.
 HOST_FILES = {"CNAME", "_headers", "_redirects", "robots.txt"}
-BUSY = "{}: another build is writing it: wait until it has ended"
 
 
 @contextmanager
@@ -30,12 +29,12 @@ def replacing(output: Path, about: dict[str, str]) -> Iterator[Path]:
     folder of a site, when a file of the user's is where the site needs one, and when a file that the builder wrote
     was changed since.  When the body raises, everything is left as it was too.
     """
-    output = _resolved(output)  # a link stays, and leads to the new site
+    output = resolved(output)  # a link stays, and leads to the new site
     check(output)
     made = _make_parents(output)
     stage, lock = _beside(output)
     try:
-        with locked(lock):
+        with _alone(output, lock):
             finish(stage, output)
             _check_ours(output, ())
             try:
@@ -49,8 +48,6 @@ def replacing(output: Path, about: dict[str, str]) -> Iterator[Path]:
                 take_place(stage, output)
             finally:
                 finish(stage, output)
-    except Busy:
-        raise UserError(BUSY.format(output)) from None
     finally:
         for folder in made:
             with suppress(OSError):  # it holds the site
@@ -59,7 +56,7 @@ def replacing(output: Path, about: dict[str, str]) -> Iterator[Path]:
 
 def is_whole(folder: Path) -> bool:
     """Whether every file on the list is there as it was written, and no killed or running build left anything."""
-    folder = _resolved(folder)
+    folder = resolved(folder)
     try:
         found = listed(folder)
     except UserError:
@@ -72,14 +69,41 @@ def is_whole(folder: Path) -> bool:
 
 def recover(folder: Path) -> None:
     """Make one site of what a killed build left half in place; where there is nothing of the kind, do nothing."""
-    folder = _resolved(folder)
+    folder = resolved(folder)
     if is_half(folder):
         stage, lock = _beside(folder)
-        try:
-            with locked(lock):
-                finish(stage, folder)
-        except Busy:
-            raise UserError(BUSY.format(folder)) from None
+        with _alone(folder, lock):
+            finish(stage, folder)
+
+
+def remove_site(folder: Path) -> None:
+    """Remove what the builder wrote into `folder`, and the folder when it is then empty; without a site, do nothing.
+
+    Raises `UserError`, before anything is removed, when a file that the builder wrote was changed since.
+    """
+    folder = resolved(folder)
+    stage, lock = _beside(folder)
+    if listed(folder) is None:
+        return
+    with _alone(folder, lock):
+        finish(stage, folder)
+        _check_ours(folder, ())
+        for path in (*listed(folder).files, LIST):  # the list last: killed, this can be done again
+            (folder / path).unlink(missing_ok=True)
+            with suppress(OSError):  # others need them
+                for parent in PurePosixPath(path).parents[:-1]:
+                    (folder / parent).rmdir()
+    with suppress(OSError):
+        folder.rmdir()
+
+
+@contextmanager
+def _alone(folder: Path, lock: Path) -> Iterator[None]:
+    try:
+        with locked(lock):
+            yield
+    except Busy:
+        raise UserError(f"{folder}: another build is writing it: wait until it has ended") from None
 
 
 def check(output: Path) -> None:
@@ -118,11 +142,12 @@ def _check_ours(output: Path, coming: Iterable[str]) -> None:
                             "move it away")
 
 
-def _resolved(output: Path) -> Path:
+def resolved(folder: Path) -> Path:
+    """Where a folder is, links followed.  Raises `UserError` for links that lead in a circle."""
     try:
-        return output.resolve()
+        return folder.resolve()
     except (RuntimeError, OSError):
-        raise UserError(f"{output} is a link that leads nowhere: choose another --output") from None
+        raise UserError(f"{folder} is a link that leads to itself: choose another --output") from None
 
 
 def _make_parents(output: Path) -> list[Path]:

@@ -16,6 +16,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from site_builder.experiments import fixed, read_experiments, tell
+from site_builder.modules import policy
 from site_builder.parts import number_in_prose
 from site_builder.plots import Series, Size, plot, steps, tick_text
 from site_builder.prose import LANGUAGES
@@ -298,8 +299,8 @@ def test_hostile_text_shows_as_itself(tmp_path, new_page):
     templates = jinja2.Environment(loader=jinja2.FileSystemLoader(ROOT / "templates"), undefined=jinja2.StrictUndefined,
                                    autoescape=True, trim_blocks=True, lstrip_blocks=True)
     (tmp_path / "page.html").write_text(templates.get_template("experiments.html").render(
-        language="en", words=Strings("en"), root="", nonce="n", routes=(), has_experiments=True, page="experiments",
-        title=title, lead=lead, experiments=told, fixed=fixed, num=number_in_prose), "utf-8")
+        language="en", words=Strings("en"), root="", policy=policy(), routes=(), has_experiments=True,
+        page="experiments", title=title, lead=lead, experiments=told, fixed=fixed, num=number_in_prose), "utf-8")
     (tmp_path / "two-routes.css").write_text("")
     page = new_page(java_script_enabled=False)
     page.goto((tmp_path / "page.html").as_uri())

@@ -1,6 +1,7 @@
 """The command line.  Each command imports what it needs, so that `verify` runs without torch."""
 
 import importlib
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -255,8 +256,12 @@ def evaluate(checkpoint: Path, texts: tuple[str, ...]) -> None:
     from tracer.tokenizer import gpt2
 
     model = load_checkpoint(checkpoint).model
-    for text in texts:
-        out.print(f"{evaluation_loss(model, text, gpt2()):.6f}  {text!r}")
+    losses = [evaluation_loss(model, text, gpt2()) for text in texts]
+    if not all(map(math.isfinite, losses)):
+        raise UserError(f"the losses are {', '.join(map(str, losses))}: use a checkpoint from before the training "
+                        "diverged, or one that is not damaged")
+    for text, loss in zip(texts, losses, strict=True):
+        out.print(f"{loss:.6f}  {text!r}")
 
 
 @commands.command()

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from tracer.atomic import write_atomically
 from tracer.errors import UserError
+from tracer.strict_json import parse, read_bytes
 from tracer.together import paths_in
 from tracer.trace import AXES, DTYPES, Array, Chapter, Step, Trace, View, content_hash, outline_hash
 from tracer.trace_files import (
@@ -27,7 +28,6 @@ from tracer.trace_files import (
     check_version,
     files_of,
     labels_are_as_written,
-    read_json,
     save,
     share_content,
     unused_files,
@@ -40,18 +40,20 @@ __all__ = ["AXES", "DTYPES", "INLINE_LIMIT", "LARGEST", "RECORD_AGAIN", "Array",
            "share_content", "unused_files", "write_atomically"]
 
 RECORD_AGAIN = "record again with `make traces`"
+LONGEST_MESSAGE = 500  # characters: what a file says may be long
 
 
 def load(path: Path) -> Trace:
     """Read and check a trace.  Raises `UserError` that says what is wrong, where, and what to do."""
     try:
-        body = read_json(path)
+        body = parse(read_bytes(path))
         check_version(body, SCHEMA)
         trace = from_json(body, path.parent)
         validate(trace)
     except UserError as error:
-        message = f"{path}: {error}; {RECORD_AGAIN}"
-        raise UserError(" ".join(message.splitlines())) from None
+        what = " ".join(str(error).splitlines())
+        shown = what if len(what) <= LONGEST_MESSAGE else what[:LONGEST_MESSAGE] + "…"
+        raise UserError(f"{path}: {shown}; {RECORD_AGAIN}") from None
     return trace
 
 

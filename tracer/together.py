@@ -22,17 +22,24 @@ ARRAYS = "arrays"
 CHECKPOINT = "checkpoint.pt"
 
 
+def places(path: Path) -> tuple[Path, Path]:
+    """Where the file that counts as `path` is: in the first place that has one."""
+    return path.parent / NEW / path.name, path
+
+
 def newest(path: Path) -> Path:
     """Where the file that counts as `path` is, unless another process moves it there just now."""
-    return path.parent / NEW / path.name if (path.parent / NEW / path.name).exists() else path
+    staged, own = places(path)
+    return staged if staged.exists() else own
 
 
 def read_newest(path: Path) -> bytes:
     """The content that counts as that of `path`.  Raises `OSError` as reading does."""
+    staged, own = places(path)
     try:
-        return (path.parent / NEW / path.name).read_bytes()
+        return staged.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        return path.read_bytes()
+        return own.read_bytes()
 
 
 def paths_in(folder: Path, pattern: str) -> list[Path]:

@@ -10,7 +10,8 @@ import numpy as np
 import orjson
 
 from tracer.errors import UserError
-from tracer.together import read_newest, replace_together
+from tracer.strict_json import parse, read_bytes
+from tracer.together import replace_together
 from tracer.trace import DTYPES, Array, Step, Trace, chapters_to_json, content_hash, outline_hash
 
 SCHEMA = "two-routes/trace"
@@ -83,15 +84,19 @@ def _array_to_json(array: Array, files: dict[str, bytes]) -> dict:
         digest = content_hash(array.data)
         array.file = f"arrays/{digest[:16]}.json"
         raw = np.ascontiguousarray(array.data, dtype=DTYPES[array.dtype]).tobytes()
-        files[array.file] = orjson.dumps({"schema": ARRAY_SCHEMA, "version": VERSION, "dtype": array.dtype,
-                                          "shape": list(array.shape),
-                                          "base64": base64.b64encode(raw).decode()}) + b"\n"
+        files[array.file] = array_file(array, raw)
         return body | {"file": array.file}
     flat = np.ascontiguousarray(array.data, dtype=DTYPES[array.dtype]).reshape(-1)
     odd = np.flatnonzero(~np.isfinite(flat)) if flat.dtype.kind == "f" else []
     if len(odd):
         body["nonfinite"] = {str(i): "nan" if np.isnan(flat[i]) else "inf" if flat[i] > 0 else "-inf" for i in odd}
     return body | {"values": flat}
+
+
+def array_file(array: Array, raw: bytes) -> bytes:
+    """The content of the file of an array whose numbers are `raw`."""
+    return orjson.dumps({"schema": ARRAY_SCHEMA, "version": VERSION, "dtype": array.dtype, "shape": list(array.shape),
+                         "base64": base64.b64encode(raw).decode()}) + b"\n"
 
 
 def _labels_to_json(labels: list[str], files: dict[str, bytes]) -> list[str] | dict:
@@ -114,24 +119,10 @@ def _step_to_json(step: Step) -> dict:
 
 # Reading -------------------------------------------------------------------------------------------
 
-def read_json(path: Path):
-    try:
-        content = read_newest(path)
-    except FileNotFoundError:
-        raise UserError("the file is missing") from None
-    except OSError as error:
-        raise UserError(f"the file cannot be read ({error.strerror})") from None
-    try:
-        return orjson.loads(content)
-    except orjson.JSONDecodeError as error:
-        raise UserError(f"the file is cut off or damaged (JSON ends or breaks at character {error.pos} "
-                        f"of {len(content)})") from None
-
-
 def read_part(folder: Path, file: str, schema: str) -> dict:
     """The content of an array file or a label file."""
     try:
-        body = read_json(folder / file)
+        body = parse(read_bytes(folder / file))
         check_version(body, schema)
         return body
     except UserError as error:
@@ -151,5 +142,8 @@ def labels_are_as_written(trace: Trace, name: str) -> bool:
     labels = trace.labels[name]
     if isinstance(labels, list):
         return True
-    content = (trace.folder / labels["file"]).read_bytes()
+    try:
+        content = read_bytes(trace.folder / labels["file"])
+    except UserError:
+        return False
     return labels["file"] == f"arrays/{hashlib.sha256(content).hexdigest()[:16]}.json"

@@ -2,10 +2,17 @@
 
 from collections.abc import Iterable
 
+from tracer.budget import check_budget
 from tracer.errors import UserError
 from tracer.ops import KINDS, Computation
 from tracer.ops.replay import Replay
+from tracer.routes import check_route
 from tracer.trace import AXES, Array, Step, Trace
+
+MOST_DERIVED = 32  # arrays in a row of which none is held: whoever wants the last one computes them all
+LARGEST_SETTING = 2**31  # of a setting that counts or places something
+# Settings that are whole numbers; of all others only the equations know what may be.
+WHOLE = {"count", "head_width", "heads", "length", "merged", "offset", "position", "shift", "start", "step"}
 
 
 def validate(trace: Trace) -> None:
@@ -13,15 +20,46 @@ def validate(trace: Trace) -> None:
     for array in trace.arrays.values():
         _validate_array(trace, array, lengths)
     replay = Replay(trace, AXES)
+    _validate_steps(trace, replay)
+    _validate_chapters(trace)
+    check_route(trace)
+    check_budget(trace, replay)
+
+
+def _validate_steps(trace: Trace, replay: Replay) -> None:
     made = {name for name in trace.arrays if name not in trace.steps}
+    derived: dict[str, int] = {}  # array → how many in a row, up to it, are derived
     for step in trace.steps.values():
         _validate_step(trace, step, made)
         _validate_shapes(trace, step, replay)
+        _validate_rounding(trace, step)
         made.add(step.id)
+        if trace.arrays[step.id].derived:
+            derived[step.id] = 1 + max((derived.get(name, 0) for name in step.operands.values()), default=0)
+            if derived[step.id] > MOST_DERIVED:
+                raise UserError(f"step {step.id} follows from more than {MOST_DERIVED} derived arrays in a row")
+
+
+def _validate_chapters(trace: Trace) -> None:
+    once: set[tuple[str, str]] = set()
+
+    def note(what: str, name: str) -> None:
+        if (what, name) in once:
+            raise UserError(f"{what} {name} stands twice")
+        once.add((what, name))
+
     for chapter in trace.chapters:
+        note("chapter", chapter.id)
+        if not chapter.views:
+            raise UserError(f"chapter {chapter.id} has no view")
         for view in chapter.views:
+            note("view", view.id)
             _need(f"view {view.id}", "step", view.steps, trace.steps)
             _need(f"view {view.id}", "array", view.arrays, trace.arrays)
+            if not view.steps and not view.arrays:
+                raise UserError(f"view {view.id} shows nothing")
+            for step in view.steps:
+                note("step", step)
 
 
 def _need(where: str, what: str, names: Iterable[str], known: dict) -> None:
@@ -48,6 +86,8 @@ def _validate_array(trace: Trace, array: Array, lengths: dict[str, int]) -> None
                             "shape or dtype, or holds no numbers itself")
     if array.name not in trace.steps and (array.derived or not array.sha256):
         raise UserError(f"array {array.name} comes from no step and has no sha256")
+    if array.name in trace.steps and array.sha256:
+        raise UserError(f"array {array.name} comes from a step and has a sha256 all the same")
 
 
 def _validate_step(trace: Trace, step: Step, made: set[str]) -> None:
@@ -61,7 +101,9 @@ def _validate_step(trace: Trace, step: Step, made: set[str]) -> None:
     kind = KINDS[step.kind]
     _need_exactly(step, "operand", step.operands, kind.operands(step.target))
     _need_exactly(step, "attribute", step.attributes, kind.settings(step.target))
-    _validate_rounding(step, trace.arrays[step.id])
+    for name, value in step.attributes.items():
+        if name in WHOLE and not (type(value) is int and 0 <= value < LARGEST_SETTING):
+            raise UserError(f"attribute {name} of step {step.id} is no whole number from 0 on")
 
 
 def _need_exactly(step: Step, what: str, given: Iterable[str], read: list[str]) -> None:
@@ -72,7 +114,8 @@ def _need_exactly(step: Step, what: str, given: Iterable[str], read: list[str]) 
         raise UserError(f"step {step.id} has the {what} {unread[0]}, which {step.kind}.{step.target} does not read")
 
 
-def _validate_rounding(step: Step, array: Array) -> None:
+def _validate_rounding(trace: Trace, step: Step) -> None:
+    array = trace.arrays[step.id]
     if step.rounding and (array.derived or array.dtype == "int64"):
         raise UserError(f"step {step.id} lists a rounding, but its numbers are "
                         f"{'not held' if array.derived else 'whole and never rounded'}")

@@ -19,6 +19,7 @@ import numpy as np
 from tracer import origin, schema
 from tracer.ops.replay import Replay
 from tracer.ops.rounded import Rounded
+from tracer.said import wrongly_said
 from tracer.schema import Step, Trace
 from tracer.summary import summarise
 
@@ -45,6 +46,7 @@ def verify(trace: Trace, *, hashes: bool = True):
     for step in trace.steps.values():
         if not trace.arrays[step.id].derived:
             yield check_step(replay, step)
+        replay.forget_after(step.id)
     yield check_summary(trace)
     if hashes:
         yield from check_hashes(trace)
@@ -129,9 +131,9 @@ def _first_wrong(wrong: np.ndarray, recorded, exact) -> str:
 
 
 def check_summary(trace: Trace) -> Check:
-    """Compare the headline figures with what the arrays give."""
+    """Compare the headline figures, and what is said of texts, settings and labels, with what the arrays give."""
     try:
-        problem = difference(trace.summary, summarise(trace), "")
+        problem = difference(trace.summary, summarise(trace), "") or wrongly_said(trace)
     except (LookupError, TypeError, ValueError) as error:
         problem = f"the arrays do not give it ({type(error).__name__}: {error})"
     return Check("summary", "summary", len(trace.summary), problem=problem)

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from tracer.ops.language import Equation, Node, factors
 
 BLOCK = 2**20  # cells of the largest grid that is built at once, where an equation can be cut
-OVERHEAD = 20_000  # ns of a node on an empty grid
+OVERHEAD = 8_000  # ns of a node on an empty grid
 PAIR = 16  # bytes of a value and its error
 TEMPORARIES = 8  # grids of float64 that are alive at once while one node is computed
 # ns a cell
-WEIGHTS = {"read": 10, "negate": 5, "binary": 25, "compare": 10, "where": 20, "stream": 200, "sum": 10, "max": 10,
-           "nth_largest": 150, "exp": 30, "log": 30, "sqrt": 30, "erf": 400, "product": 5}
+WEIGHTS = {"read": 10, "negate": 5, "binary": 40, "compare": 10, "where": 20, "stream": 200, "sum": 10, "max": 10,
+           "nth_largest": 20, "exp": 30, "log": 30, "sqrt": 30, "erf": 400}
+PRODUCT = 0.5  # ns for one multiplication and addition of a matrix product
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,13 @@ class GridCost:
         letter = self.cut()
         return min(math.ceil(self.largest / BLOCK), self.sizes[letter]) or 1 if letter else 1
 
-    def count(self, letters: set[str], what: str, cells: int = 0) -> set[str]:
-        own = math.prod(self.sizes[letter] for letter in letters)
-        self.largest = max(self.largest, own)
-        self.work += OVERHEAD + WEIGHTS[what] * max(own, cells)
+    def cells(self, letters: set[str]) -> int:
+        return math.prod(self.sizes[letter] for letter in letters)
+
+    def count(self, letters: set[str], what: str, times: float = 1) -> set[str]:
+        cells = self.cells(letters)
+        self.largest = max(self.largest, cells)
+        self.work += OVERHEAD + WEIGHTS[what] * cells * times
         return letters
 
     def visit(self, node: Node) -> set[str]:
@@ -83,8 +87,7 @@ class GridCost:
         parts = factors(body)
         used = self.union(parts if name == "sum" else [body])
         if name == "sum" and len(parts) > 1:
-            cells = math.prod(self.sizes[letter] for letter in used)
-            return self.count(used - over, "product", cells * (2 + len(parts)))
-        cells = math.prod(self.sizes[letter] for letter in used | over)
-        self.count(used | over, name, cells * max(cells, 2).bit_length() if name == "nth_largest" else 0)
+            self.work += PRODUCT * self.cells(used) * (2 + len(parts))  # values, magnitudes, an error each
+            return self.count(used - over, "sum")
+        self.count(used | over, name, math.log2(self.cells(over) + 2) if name == "nth_largest" else 1)
         return self.count((used - over) | self.union(rest), "read")

@@ -5,11 +5,12 @@ that grid; a reduction removes an axis.  So any equation of the language is a fe
 """
 
 import itertools
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from tracer.ops.cost import GridCost
+from tracer.ops import cost as costs
 from tracer.ops.language import Equation, Node, factors, walk
 from tracer.ops.mcg31m1 import mcg31m1
 from tracer.ops.rounded import SMALLEST, Rounded, finite, sum_error
@@ -70,8 +71,8 @@ def evaluate(computation: Computation) -> Rounded:
 
 def _in_parts(equation: Equation, sizes, known, attributes) -> Rounded:
     """The equation's values; where its grid is large, part by part along one letter of the result."""
-    cost = GridCost(equation, sizes)
-    if (count := cost.cuts()) == 1:
+    cost = costs.GridCost(equation, sizes) if math.prod(sizes.values()) > costs.BLOCK else None
+    if not cost or (count := cost.cuts()) == 1:
         return _Grid(equation, sizes, known, attributes).run()
     letter, axis = cost.cut(), cost.free.index(cost.cut())
     shape = [sizes[name] for name in cost.free]
