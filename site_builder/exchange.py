@@ -209,6 +209,6 @@ def _check_half(output: Path, old: Listed, new: Listed) -> None:
     for path in sorted({*old.files, *new.files}):
         digests = {one.files[path] for one in (old, new) if path in one.files}
         linked = any((output / folder).is_symlink() for folder in PurePosixPath(path).parents[:-1])
-        if linked or os.path.lexists(output / path) and not any(holds(output / path, digest) for digest in digests):
+        if linked or (os.path.lexists(output / path) and not any(holds(output / path, digest) for digest in digests)):
             raise UserError(f"{output / path} was changed while a killed build was half in place: "
                             "move it away, and build again")
