@@ -25,11 +25,13 @@ from site_builder.pages import told
 from site_builder.parts import Parts, number_in_prose
 from site_builder.prose import LANGUAGES
 from site_builder.rounds import percent, tree
+from site_builder.stamp import STAMP, stamp
 from site_builder.strings import Strings
+from site_builder.verified import read_recording
 from tracer.errors import UserError
 from tracer.experiment_schema import experiment_files
-from tracer.schema import RECORD_AGAIN, Trace, load, outline_hash
-from tracer.verify import check_summary
+from tracer.origin import Origin, check_set, origin_of
+from tracer.together import newest
 
 ROOT = Path(__file__).parent.parent
 ROUTES = ("training", "generation")
@@ -43,25 +45,28 @@ def build(traces: Path, output: Path) -> Path:
     ``training.json`` and ``generation.json`` are needed, those of `MORE_ROUTES` are shown where there are some.
 
     The new site replaces the old one when it is whole (`site_builder.output`).  Raises `UserError` for a recording
-    that is missing or damaged, and for an output folder that is not the builder's to write.
+    that is missing, damaged, not what was recorded or of another training than the rest, and for an output folder
+    that is not the builder's to write.
     """
     output = resolved(output)
     kept = resolved(traces)
     if output == kept or any(output.is_relative_to(kept / name) for name in ("arrays", "experiments")):
         raise UserError(f"{output} is a folder of recordings: choose another --output")
-    with replacing(output, {"policy": policy()}) as fresh:
+    with replacing(output, {STAMP: stamp(traces), "policy": policy()}) as fresh:
         _write_site(traces, fresh)
     return output / "index.html"
 
 
 def _write_site(traces: Path, folder: Path) -> None:
     (folder / "data").mkdir()
-    more = [route for route in MORE_ROUTES if (traces / f"{route}.json").exists()]
+    more = [route for route in MORE_ROUTES if newest(traces / f"{route}.json").exists()]
     site = _Site(traces, folder, (*ROUTES, *more), bool(experiment_files(traces)))
     routes = [partial(_write_route, site, route) for route in site.routes]
-    *told, _ = _side_by_side([*routes, partial(_write_experiments, site)])
+    *written, _ = _side_by_side([*routes, partial(_write_experiments, site)])
+    check_set(traces, {route: origin for route, (origin, _) in zip(site.routes, written, strict=True)})
     for language in LANGUAGES:
-        _write_home(site, language, {route: one[language] for route, one in zip(site.routes, told, strict=True)})
+        _write_home(site, language, {route: told[language] for route, (_, told) in
+                                     zip(site.routes, written, strict=True)})
     site.write("index.html", "index.html", words={language: Strings(language) for language in LANGUAGES})
     shutil.copyfile(ROOT / "static" / "css" / "two-routes.css", folder / "two-routes.css")
     shutil.copyfile(ROOT / "static" / "boot.js", folder / "boot.js")
@@ -116,27 +121,15 @@ class _Told:
     wide_map: Map
 
 
-def _write_route(site: _Site, route: str) -> dict[str, _Told]:
-    """A route's numbers, and its page in every language."""
-    trace = _read(site.traces / f"{route}.json", route)
+def _write_route(site: _Site, route: str) -> tuple[Origin | None, dict[str, _Told]]:
+    """A route's numbers, and its page in every language; what the recording is of."""
+    trace = read_recording(site.traces / f"{route}.json", route)
     for name, content in route_data(trace).scripts.items():
         (site.folder / "data" / name).write_bytes(content)
     parts = Parts(trace)
     told = {language: _write_route_page(site, parts, language) for language in LANGUAGES}
     formulas().keep(route)
-    return told
-
-
-def _read(path: Path, route: str) -> Trace:
-    """The recording; `UserError` for one of another route, and for one that was changed by hand."""
-    trace = load(path)
-    if trace.route != route:
-        raise UserError(f"{path}: this is a recording of the route {trace.route!r}: name the file {trace.route}.json")
-    if outline_hash(trace) != trace.outline_sha256:
-        raise UserError(f"{path}: steps or chapters were changed after recording; {RECORD_AGAIN}")
-    if problem := check_summary(trace).problem:
-        raise UserError(f"{path}: {problem}; {RECORD_AGAIN}")
-    return trace
+    return origin_of(trace), told
 
 
 def _write_route_page(site: _Site, parts: Parts, language: str) -> _Told:

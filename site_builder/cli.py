@@ -35,10 +35,15 @@ def commands() -> None:
 @click.option("--output", "-o", type=FOLDER, default=Path("site"), help="Folder to write the site into.")
 def build(traces: Path, output: Path) -> None:
     """Build the site; it opens by double-click and from any web host."""
+    from site_builder.stamp import is_current
+
+    start = time.perf_counter()
+    if is_current(traces, output):
+        click.echo(f"nothing has changed since it was built: open {(output / 'index.html').resolve()}")
+        return
     from site_builder.build import build as build_site
 
     gc.disable()  # nearly all that is made is kept until the end
-    start = time.perf_counter()
     index = build_site(traces, output)
     click.echo(f"built in {time.perf_counter() - start:.1f} s: open {index.resolve()}")
 

@@ -192,7 +192,7 @@ def test_a_full_disk_is_one_line(run, tmp_path, recorded, monkeypatch):
     def full(handle):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(schema.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     result = run("generate", "--max-new-tokens", "1", "--checkpoint", recorded / "checkpoint.pt", "-o", tmp_path)
     assert (result.status, result.err) == (2, "error: file: No space left on device; check the path and the disk\n")
     assert files(tmp_path) == {}
