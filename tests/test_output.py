@@ -625,3 +625,13 @@ def test_ctrl_c_is_one_word(tmp_path):
     assert process.returncode != 0
     assert out + err.strip() == "Aborted!"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_helper_that_is_killed_is_one_line():
+    """As the system does when memory runs out."""
+    with pytest.raises(UserError, match="was ended from outside"):
+        build_module._side_by_side([int, _kill_oneself])
+
+
+def _kill_oneself() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
