@@ -493,12 +493,22 @@ def test_a_parent_that_may_not_be_written_is_not_needed(open_folder):
 
 def test_folders_of_the_users_that_may_not_be_written_stay_so(open_folder):
     output = open_folder / "site"
-    assert in_child(lambda: (publish(output, OLD), put(output, MINE), (output / ".git").chmod(0o555)),
-                    user=NOBODY) == 0
+    elsewhere = open_folder / "elsewhere"
+
+    def start() -> None:
+        publish(output, OLD)
+        put(output, MINE)
+        elsewhere.mkdir(mode=0o755)
+        (output / "out").symlink_to(elsewhere)
+        (output / ".git" / "out").symlink_to(elsewhere)
+        (output / ".git").chmod(0o555)
+
+    assert in_child(start, user=NOBODY) == 0
     assert in_child(lambda: publish(output, NEW), user=NOBODY) == 0
     assert without_list(output) == NEW | MINE
     assert (output / ".git").stat().st_mode & 0o777 == 0o555
-    assert [path.name for path in open_folder.iterdir()] == ["site"]
+    assert elsewhere.stat().st_mode & 0o777 == 0o755
+    assert sorted(path.name for path in open_folder.iterdir()) == ["elsewhere", "site"]
 
 
 # Two at once -----------------------------------------------------------------------------------------
@@ -615,3 +625,13 @@ def test_ctrl_c_is_one_word(tmp_path):
     assert process.returncode != 0
     assert out + err.strip() == "Aborted!"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_helper_that_is_killed_is_one_line():
+    """As the system does when memory runs out."""
+    with pytest.raises(UserError, match="was ended from outside"):
+        build_module._side_by_side([int, _kill_oneself])
+
+
+def _kill_oneself() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
