@@ -1,5 +1,6 @@
 """Record a generation: each round a full forward pass, the draw, the bytes, and the same round with a cache."""
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -79,10 +80,20 @@ def record_generation(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tok
 
 
 def past_context_job(job: GenerationJob, text: str, tokenizer: Tokenizer, config: Config) -> GenerationJob:
-    """`job` with a prompt that fills the context as far as repeating `text` can, and one round beyond it."""
-    repeated = max((n for n in range(config.context) if len(tokenizer.encode(text * n + job.prompt)) <= config.context),
-                   default=0)
-    prompt = text * repeated + job.prompt
+    """`job` with a prompt that fills the context as far as `text`, said again and again, can; and one round beyond.
+
+    The first time `text` may be said from its middle on: every round that is needed to fill the context is a
+    whole pass that would be recorded.
+    """
+    def beyond(prompt: str) -> bool:
+        return len(tokenizer.encode(prompt)) > config.context
+
+    def most(prompts: Callable[[int], str], limit: int) -> str:
+        """The last of the prompts 0 … `limit` that fits."""
+        return prompts(max(bisect_left(range(limit + 1), True, key=lambda n: beyond(prompts(n))) - 1, 0))
+
+    whole = most(lambda n: text * n + job.prompt, config.context - 1)
+    prompt = most(lambda n: text[len(text) - n:] + whole, len(text))
     return replace(job, prompt=prompt, max_new_tokens=config.context - len(tokenizer.encode(prompt)) + 2)
 
 

@@ -89,16 +89,21 @@ class TraceBuilder:
         for step in trace.steps.values():
             if trace.arrays[step.id].derived:
                 self._check_derived(replay, step)
-                continue
-            check = self._settle(replay, step)
-            if check.problem and self._hold_operands(step):
+            elif self._check_held(replay, step):
                 replay = Replay(trace, schema.AXES)
-                check = self._settle(replay, step)
-            if check.problem:
-                raise ArithmeticError(f"step {step.id} ({check.kind}) does not follow from its operands: "
-                                      f"{check.problem}")
+            replay.forget_after(step.id)
         trace.summary = summarise(trace)
         return trace
+
+    def _check_held(self, replay: Replay, step: Step) -> bool:
+        """Whether operands had to be held for it.  Raises `ArithmeticError` for what does not follow all the same."""
+        check = self._settle(replay, step)
+        held = bool(check.problem) and self._hold_operands(step)
+        if held:
+            check = self._settle(Replay(self.trace, schema.AXES), step)
+        if check.problem:
+            raise ArithmeticError(f"step {step.id} ({check.kind}) does not follow from its operands: {check.problem}")
+        return held
 
     def _settle(self, replay: Replay, step: Step) -> Check:
         """Note the rounding that the step's numbers carry, and check them."""
