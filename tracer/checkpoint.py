@@ -6,12 +6,15 @@ from pathlib import Path
 
 import torch
 
+from tracer.atomic import write_atomically
 from tracer.errors import UserError
 from tracer.model import GPT, Config
-from tracer.schema import write_atomically
+from tracer.origin import checkpoint_hash
+from tracer.schema import content_hash
+from tracer.together import newest
 from tracer.training import TrainingSettings, make_optimizer
 
-FORMAT = "two-routes/checkpoint/1"
+FORMAT = "two-routes/checkpoint/2"
 
 
 @dataclass
@@ -25,9 +28,19 @@ class Checkpoint:
     text: str
     random_state: torch.Tensor
 
+    def sha256(self) -> str:
+        """By which recordings name it; see `tracer.origin`."""
+        return checkpoint_hash(self.model.config.to_json(), self.settings.to_json(), self.text, self.step,
+                               {name: content_hash(p.detach().numpy()) for name, p in self.model.named_parameters()})
+
 
 def save_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
-    """Parameters, config, optimizer state, step and random state, written atomically."""
+    """Write it, atomically."""
+    write_atomically(path, checkpoint_bytes(checkpoint))
+
+
+def checkpoint_bytes(checkpoint: Checkpoint) -> bytes:
+    """The file: parameters, config, optimizer state, step, random state, and the hash."""
     buffer = io.BytesIO()
     torch.save({
         "format": FORMAT,
@@ -38,16 +51,17 @@ def save_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
         "step": checkpoint.step,
         "text": checkpoint.text,
         "random_state": checkpoint.random_state,
+        "sha256": checkpoint.sha256(),
     }, buffer)
-    write_atomically(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """Raises `UserError` when the file is missing, damaged or of another format."""
-    if not path.is_file():
+    """Raises `UserError` when the file is missing, damaged, changed or of another format."""
+    if not newest(path).is_file():
         raise UserError(f"there is no checkpoint {path}: train one with `python -m tracer train`")
     try:
-        body = torch.load(path, weights_only=True)
+        body = torch.load(newest(path), weights_only=True)
         if body["format"] != FORMAT:
             raise UserError(f"{path} has format {body['format']!r}, this program reads {FORMAT!r}: train again")
         state = torch.get_rng_state()
@@ -57,7 +71,11 @@ def load_checkpoint(path: Path) -> Checkpoint:
         model.load_state_dict(body["parameters"])
         optimizer = make_optimizer(model, settings)
         optimizer.load_state_dict(body["optimizer"])
-        return Checkpoint(model, optimizer, settings, body["step"], body["text"], body["random_state"])
+        checkpoint = Checkpoint(model, optimizer, settings, body["step"], body["text"], body["random_state"])
+        if checkpoint.sha256() != body["sha256"]:
+            raise UserError(f"{path} was changed after it was written (sha256 differs): train again with "
+                            "`python -m tracer train`")
+        return checkpoint
     except UserError:
         raise
     except Exception as error:  # torch.load raises many kinds for a damaged file

@@ -21,7 +21,7 @@ from tracer.evaluation import split_loss, window_starts
 from tracer.fit_settings import SETTINGS, FitSettings
 from tracer.learning_rate import learning_rate
 from tracer.model import GPT, Config
-from tracer.pretrained import from_pretrained
+from tracer.pretrained import drop_padding, from_pretrained
 from tracer.processes import Processes
 from tracer.run_checkpoint import BEST, LAST, RunCheckpoint, check_shape, load_parameters, load_run, save_run
 from tracer.run_log import RunLog
@@ -249,7 +249,7 @@ def _make_model(settings: FitSettings, data: Data, saved: RunCheckpoint | None) 
 
 
 def _pretrained(settings: FitSettings, data: Data) -> GPT:
-    model = from_pretrained(settings.pretrained, settings.dropout)
+    model = drop_padding(from_pretrained(settings.pretrained, settings.dropout))
     if model.config.vocabulary != data.tokenizer.vocabulary_size:
         raise UserError(f"{settings.pretrained} has {model.config.vocabulary} tokens, the data was prepared with "
                         f"{data.tokenizer.vocabulary_size} ({data.tokenizer.name}): prepare it with --tokenizer gpt2")

@@ -20,11 +20,13 @@ from pathlib import Path
 from tracer.atomic import write_atomically
 from tracer.errors import UserError
 from tracer.strict_json import parse, read_bytes
+from tracer.together import paths_in
 from tracer.trace import AXES, DTYPES, Array, Chapter, Step, Trace, View, content_hash, outline_hash
 from tracer.trace_files import (
     INLINE_LIMIT,
     SCHEMA,
     check_version,
+    files_of,
     labels_are_as_written,
     save,
     share_content,
@@ -34,8 +36,8 @@ from tracer.trace_json import LARGEST, from_json
 from tracer.validation import validate
 
 __all__ = ["AXES", "DTYPES", "INLINE_LIMIT", "LARGEST", "RECORD_AGAIN", "Array", "Chapter", "Step", "Trace", "View",
-           "content_hash", "labels_are_as_written", "load", "load_all", "outline_hash", "save", "share_content",
-           "unused_files", "write_atomically"]
+           "content_hash", "files_of", "labels_are_as_written", "load", "load_all", "outline_hash", "save",
+           "share_content", "unused_files", "write_atomically"]
 
 RECORD_AGAIN = "record again with `make traces`"
 LONGEST_MESSAGE = 500  # characters: what a file says may be long
@@ -61,7 +63,7 @@ def load_all(folder: Path) -> dict[str, Trace]:
         return {folder.stem: load(folder)}
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}: name the folder that holds the recordings, or one recording")
-    paths = sorted(folder.glob("*.json"))
+    paths = paths_in(folder, "*.json")
     if not paths:
         raise UserError(f"{folder} holds no recording (*.json): {RECORD_AGAIN}")
     return {path.stem: load(path) for path in paths}

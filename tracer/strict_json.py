@@ -11,6 +11,7 @@ from pathlib import Path
 import orjson
 
 from tracer.errors import UserError
+from tracer.together import places
 
 MOST_BYTES = 2**25  # of one file of JSON
 MOST_MEMORY = 2**29  # bytes of the objects that it becomes
@@ -21,20 +22,25 @@ _TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
-    """The content of a file.  Raises `UserError` when there is none, or more than `most` bytes."""
-    try:
-        known = path.stat()
-        if not stat.S_ISREG(known.st_mode):
-            raise UserError("the file cannot be read (it is no regular file)")
-        if known.st_size > most:
-            raise UserError(f"the file is too large: {known.st_size:,} bytes, of which {most:,} are read at most")
-        with path.open("rb") as file:
-            content = file.read(known.st_size + 1)  # it may grow meanwhile: no more than was looked at
-    except FileNotFoundError:
-        raise UserError("the file is missing") from None
-    except OSError as error:
-        raise UserError(f"the file cannot be read ({error.strerror})") from None
-    return content
+    """The content that counts as that of `path`.  Raises `UserError` when there is none, or more than `most` bytes."""
+    for place in places(path):
+        try:
+            return _read(place, most)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise UserError(f"the file cannot be read ({error.strerror})") from None
+    raise UserError("the file is missing")
+
+
+def _read(path: Path, most: int) -> bytes:
+    known = path.stat()
+    if not stat.S_ISREG(known.st_mode):
+        raise UserError("the file cannot be read (it is no regular file)")
+    if known.st_size > most:
+        raise UserError(f"the file is too large: {known.st_size:,} bytes, of which {most:,} are read at most")
+    with path.open("rb") as file:
+        return file.read(known.st_size + 1)  # it may grow meanwhile: no more than was looked at
 
 
 def parse(content: bytes):

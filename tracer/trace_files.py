@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import orjson
 
-from tracer.atomic import write_atomically
 from tracer.errors import UserError
 from tracer.strict_json import parse, read_bytes
+from tracer.together import replace_together
 from tracer.trace import DTYPES, Array, Step, Trace, chapters_to_json, content_hash, outline_hash
 
 SCHEMA = "two-routes/trace"
@@ -26,6 +26,11 @@ FILE = re.compile(r"arrays/[0-9a-f]{16}\.json")  # nothing outside that folder i
 
 def save(trace: Trace, path: Path) -> None:
     """Write the trace and its array files.  Atomic: until it is whole, the old recording stays."""
+    replace_together(path.parent, files_of(trace, path))
+
+
+def files_of(trace: Trace, path: Path) -> dict[str, bytes]:
+    """The files of the trace, by name in the folder of `path`, where it is going to be."""
     share_content(trace)
     files: dict[str, bytes] = {}
     arrays = {name: _array_to_json(array, files) for name, array in trace.arrays.items()}
@@ -41,11 +46,7 @@ def save(trace: Trace, path: Path) -> None:
     trace.label_files = {entry["file"]: lists[name] for name, entry in trace.labels.items() if isinstance(entry, dict)}
     trace.folder = path.parent
     trace.outline_sha256 = body["outline_sha256"] = outline_hash(trace)
-    for name, content in files.items():
-        target = path.parent / name
-        if not target.exists() or target.read_bytes() != content:
-            write_atomically(target, content)
-    write_atomically(path, orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY) + b"\n")
+    return files | {path.name: orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY) + b"\n"}
 
 
 def share_content(trace: Trace) -> None:

@@ -99,25 +99,28 @@ def _validate_step(trace: Trace, step: Step, made: set[str]) -> None:
     if late:
         raise UserError(f"step {step.id} reads {late[0]}, which no step before it makes")
     kind = KINDS[step.kind]
-    for what, names, given in (("operand", kind.operands(step.target), step.operands),
-                               ("attribute", kind.settings(step.target), step.attributes)):
-        for name in names:
-            if name not in given:
-                raise UserError(f"step {step.id} lacks its {what} {name}")
-        for name in given:
-            if name not in names:
-                raise UserError(f"step {step.id} has {what} {name!r}, which its equations do not read")
+    _need_exactly(step, "operand", step.operands, kind.operands(step.target))
+    _need_exactly(step, "attribute", step.attributes, kind.settings(step.target))
     for name, value in step.attributes.items():
         if name in WHOLE and not (type(value) is int and 0 <= value < LARGEST_SETTING):
             raise UserError(f"attribute {name} of step {step.id} is no whole number from 0 on")
 
 
+def _need_exactly(step: Step, what: str, given: Iterable[str], read: list[str]) -> None:
+    """What a step states and no equation reads would be held by nothing."""
+    if missing := [name for name in read if name not in given]:
+        raise UserError(f"step {step.id} lacks its {what} {missing[0]}")
+    if unread := [name for name in given if name not in read]:
+        raise UserError(f"step {step.id} has the {what} {unread[0]}, which {step.kind}.{step.target} does not read")
+
+
 def _validate_rounding(trace: Trace, step: Step) -> None:
     array = trace.arrays[step.id]
     if step.rounding and (array.derived or array.dtype == "int64"):
-        raise UserError(f"step {step.id} lists a rounding, and its numbers carry none")
-    if any(index >= array.size for index in step.rounding):
-        raise UserError(f"step {step.id} lists a rounding of value {max(step.rounding)}, it has {array.size}")
+        raise UserError(f"step {step.id} lists a rounding, but its numbers are "
+                        f"{'not held' if array.derived else 'whole and never rounded'}")
+    if outside := [index for index in step.rounding if index >= array.size]:
+        raise UserError(f"step {step.id} lists a rounding for value {outside[0]} of {array.size}")
 
 
 def _validate_shapes(trace: Trace, step: Step, replay: Replay) -> None:

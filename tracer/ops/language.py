@@ -84,9 +84,8 @@ class Kind:
         return list(dict.fromkeys(name for equation in self.targets[target] for name, _ in equation.reads
                                   if name not in defined))
 
-
     def settings(self, target: str) -> list[str]:
-        """The attributes that `target` needs, in order of appearance."""
+        """The attributes that a step needs to make `target`, in order of appearance."""
         return list(dict.fromkeys(name for equation in self.targets[target] for name in equation.settings))
 
 
