@@ -9,6 +9,7 @@ from torch import Tensor
 
 from tracer.checkpoint import Checkpoint
 from tracer.errors import UserError
+from tracer.forecast import Forecast, check_generation_size
 from tracer.model import GPT, Config
 from tracer.origin import KEY
 from tracer.record_cache import CachedRounds
@@ -42,11 +43,12 @@ class GenerationJob:
         check_seed(self.seed)
 
 
-def check_job(job: GenerationJob, tokenizer: Tokenizer, config: Config) -> Sampler:
-    """The sampler of `job`.  Raises `UserError` for what a model of that shape cannot do."""
+def check_job(job: GenerationJob, tokenizer: Tokenizer, config: Config, route: str = "generation") -> Forecast:
+    """What recording `job` will take.  Raises `UserError` for too much, and for what such a model cannot do."""
     check_shape(config)
-    check_text(job.prompt, "prompt", tokenizer, config)
-    return Sampler(job.temperature, job.top_k, config.vocabulary)
+    count = check_text(job.prompt, "prompt", tokenizer, config)
+    Sampler(job.temperature, job.top_k, config.vocabulary)
+    return check_generation_size(config, count, job.max_new_tokens, route == "long")
 
 
 def record_generation(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tokenizer,
@@ -60,7 +62,8 @@ def record_generation(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tok
     torch.set_num_threads(1)
     model, config = checkpoint.model.eval(), checkpoint.model.config
     model.explicit = True
-    sampler = check_job(job, tokenizer, config)
+    check_job(job, tokenizer, config, route)
+    sampler = Sampler(job.temperature, job.top_k, config.vocabulary)
     builder = TraceBuilder(route, _how(job, checkpoint, tokenizer))
     add_vocabulary(builder, tokenizer)
     builder.chapter("prompt")

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from tracer import schema
-from tracer.budget import check_budget
 from tracer.ops import KINDS
 from tracer.ops.replay import Replay
 from tracer.recorder import Call, Recorder
 from tracer.schema import Array, Chapter, Step, Trace, View
 from tracer.summary import summarise
+from tracer.validation import validate
 from tracer.verify import Check, beyond_float32, compare, find_rounding
 
 
@@ -81,11 +81,11 @@ class TraceBuilder:
     def finish(self) -> Trace:
         """The whole trace, checked: what is written has been recomputed once already.
 
-        Raises `UserError` for one that would take too much to recompute.
+        Raises `UserError` for one that `schema.load` would refuse.
         """
         trace = self.trace
+        validate(trace)
         replay = Replay(trace, schema.AXES)
-        check_budget(trace, replay)
         for step in trace.steps.values():
             if trace.arrays[step.id].derived:
                 self._check_derived(replay, step)
