@@ -172,11 +172,8 @@ def record(output: Path, **options) -> None:
     """Train, then generate: all recordings of the site, written at one moment."""
     _needs("torch", "tiktoken")
     _check_output(output)
-    from tracer.record_generation import check_job
-    from tracer.tokenizer import gpt2
-
     training, generation = _training_job(options), _generation_job(options)
-    check_job(generation, gpt2(), training.config)  # before the training, not after it
+    _check_generation(generation, training.text, training.config)  # before the training, not after it
     trace, checkpoint = _train(training)
     _write(output, {"training": trace, **_generate(checkpoint, generation)}, checkpoint)
 
@@ -202,9 +199,12 @@ def _generation_job(options: dict):
 
 def _train(job) -> tuple:
     """The recording and the checkpoint."""
-    from tracer.record_training import record_training
+    from tracer.forecast import when_large
+    from tracer.record_training import expected_training, record_training
     from tracer.tokenizer import gpt2
 
+    if large := when_large(expected_training(job, gpt2())):
+        err.print(large)
     with _progress("training", job.settings.updates) as advance:
         trace, checkpoint = record_training(job, gpt2(), lambda number, loss: advance(number, f"loss {loss:.6f}"))
     summary = trace.summary
@@ -213,14 +213,28 @@ def _train(job) -> tuple:
     return trace, checkpoint
 
 
-def _generate(checkpoint, job) -> dict:
-    """The recordings of both routes that continue a prompt."""
-    from tracer.record_generation import past_context_job, record_generation
+def _check_generation(job, text: str, config) -> dict:
+    """The jobs of both routes that continue a prompt; says when they are large, refuses what is too large."""
+    from tracer.forecast import when_large
+    from tracer.record_generation import check_job, past_context_job
     from tracer.tokenizer import gpt2
 
-    long = past_context_job(job, checkpoint.text, gpt2(), checkpoint.model.config)
+    check_job(job, gpt2(), config)
+    jobs = {"generation": job, "long": past_context_job(job, text, gpt2(), config)}
+    for route, own in jobs.items():
+        if large := when_large(check_job(own, gpt2(), config, route)):
+            err.print(f"{route}: {large}")
+    return jobs
+
+
+def _generate(checkpoint, job) -> dict:
+    """The recordings of both routes."""
+    from tracer.record_generation import record_generation
+    from tracer.tokenizer import gpt2
+
+    jobs = _check_generation(job, checkpoint.text, checkpoint.model.config)
     return {route: record_generation(own, checkpoint, gpt2(), lambda number, token, text: out.print(
-        f"round {number}: id {token}, shows {text!r}"), route) for route, own in (("generation", job), ("long", long))}
+        f"round {number}: id {token}, shows {text!r}"), route) for route, own in jobs.items()}
 
 
 def _write(folder: Path, traces: dict, checkpoint=None) -> None:
