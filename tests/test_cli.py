@@ -141,7 +141,7 @@ LONG = "one two three four five six seven eight nine ten eleven twelve thirteen 
     (("--context", "0"), "context must be at least 1"),
     (("--context", "4"), "is 5 tokens, the context holds 4"),
     (("--context", str(10**18)), "context must be at most 2,147,483,647"),
-    (("--width", str(2**31 - 2)), "there is not enough memory for this model: choose a smaller batch"),
+    (("--width", str(2**31 - 2)), "this training is too large to record: recomputing it would take"),
     (("--dropout", "1"), "dropout must be at least 0 and below 1, not 1.0"),
     (("--dropout", "-0.1"), "dropout must be at least 0 and below 1"),
     (("--dropout", "nan"), "dropout must be at least 0 and below 1, not nan"),
@@ -426,6 +426,7 @@ def start_training(folder: Path) -> subprocess.Popen:
         [sys.executable, "-m", "tracer", "train", "--updates", "100000", "-o", folder], cwd=ROOT, env=ENVIRONMENT,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # a shell's background job ignores it
+    assert process.stderr.readline().startswith("a large recording: up to ")  # so many updates take long
     assert process.stderr.readline().startswith("training 1/100000 loss 10.8")
     time.sleep(0.2)
     return process

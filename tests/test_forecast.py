@@ -70,7 +70,7 @@ def test_too_large_a_training_is_refused_with_what_to_choose(config, tokens, upd
 
 
 def test_too_many_rounds_are_refused_with_how_many_may_be():
-    with pytest.raises(UserError, match="max-new-tokens 10000 is too large to record .* choose at most") as caught:
+    with pytest.raises(UserError, match=r"max-new-tokens 10000 is too large to record .* choose at most") as caught:
         check_generation_size(Config(), 1, 10_000)
     most = int(str(caught.value).rpartition(" ")[2])
     check_generation_size(Config(), 1, most)

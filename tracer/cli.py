@@ -143,7 +143,9 @@ def train(output: Path, **options) -> None:
     """Train from scratch; write training.json and checkpoint.pt."""
     _needs("torch", "tiktoken")
     _check_output(output)
-    trace, checkpoint = _train(_training_job(options))
+    job = _training_job(options)
+    _check_training(job)
+    trace, checkpoint = _train(job)
     _write(output, {"training": trace}, checkpoint)
 
 
@@ -173,6 +175,7 @@ def record(output: Path, **options) -> None:
     _needs("torch", "tiktoken")
     _check_output(output)
     training, generation = _training_job(options), _generation_job(options)
+    _check_training(training)
     _check_generation(generation, training.text, training.config)  # before the training, not after it
     trace, checkpoint = _train(training)
     _write(output, {"training": trace, **_generate(checkpoint, generation)}, checkpoint)
@@ -197,14 +200,21 @@ def _generation_job(options: dict):
                          options["max_new_tokens"])
 
 
-def _train(job) -> tuple:
-    """The recording and the checkpoint."""
+def _check_training(job) -> None:
+    """Says when its recording is large, refuses what is too large."""
     from tracer.forecast import when_large
-    from tracer.record_training import expected_training, record_training
+    from tracer.record_training import expected_training
     from tracer.tokenizer import gpt2
 
     if large := when_large(expected_training(job, gpt2())):
-        err.print(large)
+        err.print(large, soft_wrap=True)
+
+
+def _train(job) -> tuple:
+    """The recording and the checkpoint."""
+    from tracer.record_training import record_training
+    from tracer.tokenizer import gpt2
+
     with _progress("training", job.settings.updates) as advance:
         trace, checkpoint = record_training(job, gpt2(), lambda number, loss: advance(number, f"loss {loss:.6f}"))
     summary = trace.summary
@@ -223,7 +233,7 @@ def _check_generation(job, text: str, config) -> dict:
     jobs = {"generation": job, "long": past_context_job(job, text, gpt2(), config)}
     for route, own in jobs.items():
         if large := when_large(check_job(own, gpt2(), config, route)):
-            err.print(f"{route}: {large}")
+            err.print(f"{route}: {large}", soft_wrap=True)
     return jobs
 
 
