@@ -11,6 +11,7 @@ from tracer.errors import UserError
 from tracer.model import GPT, Config
 from tracer.record_cache import CachedRounds
 from tracer.record_text import add_text, add_vocabulary, token_labels
+from tracer.kernel_probe import warn_unless_pinned
 from tracer.record_training import TABLE, check_shape, check_text, environment
 from tracer.recorder import Recorder, snapshot
 from tracer.sampling import Sampler, multinomial_choices, uniform_numbers
@@ -52,9 +53,11 @@ def record_generation(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tok
                       route: str = "generation") -> Trace:
     """Generate from `checkpoint` as `job` says and record every round.  `route`: the page it is for.
 
-    Raises `UserError` for a prompt that is empty or that the context does not hold.  Stops at the end
-    token or at `max_new_tokens`.  Once the ids are more than the context holds, a round takes the last ones.
+    Raises `UserError` for a prompt that is empty or that the context does not hold; warns (`KernelWarning`) when
+    the kernels are not the pinned ones (`tracer.kernels`).  Stops at the end token or at `max_new_tokens`.  Once
+    the ids are more than the context holds, a round takes the last ones.
     """
+    warn_unless_pinned()
     torch.set_num_threads(1)
     model, config = checkpoint.model.eval(), checkpoint.model.config
     model.explicit = True

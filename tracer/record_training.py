@@ -10,6 +10,7 @@ from torch import Tensor
 from tracer.checkpoint import Checkpoint
 from tracer.errors import UserError
 from tracer.first_update import TABLE, add_first_update, forward, record_first_update
+from tracer.kernel_probe import kernels_used, warn_unless_pinned
 from tracer.model import GPT, Config
 from tracer.ops import KINDS
 from tracer.record_text import add_pairs, add_text, add_vocabulary
@@ -33,7 +34,12 @@ class TrainingJob:
 
 def record_training(job: TrainingJob, tokenizer: Tokenizer,
                     progress: Callable[[int, float], None] = lambda number, loss: None) -> tuple[Trace, Checkpoint]:
-    """Train as `job` says and record it.  Raises `UserError` for a text that is empty or too long."""
+    """Train as `job` says and record it.
+
+    Raises `UserError` for a text that is empty or too long; warns (`KernelWarning`) when the kernels are not the pinned
+    ones (`tracer.kernels`).
+    """
+    warn_unless_pinned()
     torch.set_num_threads(1)  # sums split over threads round differently
     check_shape(job.config)
     check_text(job.text, "text", tokenizer, job.config)
@@ -68,7 +74,7 @@ def _how(job: TrainingJob, tokenizer: Tokenizer) -> dict:
 def environment(tokenizer: Tokenizer) -> dict:
     """What a recording's last digits depend on."""
     return {"tokenizer": tokenizer.name, "torch": torch.__version__.split("+")[0], "tiktoken": version("tiktoken"),
-            "kernels": torch.backends.cpu.get_cpu_capability(), "threads": torch.get_num_threads()}
+            "kernels": kernels_used(), "threads": torch.get_num_threads()}
 
 
 def _add_training_text(builder: TraceBuilder, job: TrainingJob, tokenizer: Tokenizer) -> tuple[Tensor, Tensor]:
