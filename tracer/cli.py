@@ -77,7 +77,7 @@ def _needs(*packages: str, pin: bool = False) -> None:
 
         warnings.simplefilter("ignore", KernelWarning)  # said here once, in one line
         if reason := why_not_pinned():
-            err.print(f"note: {reason}")
+            click.echo(f"note: {reason}", err=True)
 
 
 def _check_output(folder: Path) -> None:

@@ -83,8 +83,8 @@ def _fit(settings: FitSettings, processes, resume: bool) -> None:
         if run.done:
             out.print(f"going on after update {run.done}")
         if before := run.other_kernels():
-            err.print(f"note: the run was trained with other kernels, {before}: its last digits will not be those of "
-                      "an unbroken run")
+            click.echo(f"note: the run was trained with other kernels, {before}: its last digits will not be those of "
+                       "an unbroken run", err=True)
     with _progress("training", settings.updates, run.done, quiet=not processes.writes) as advance:
         peak = run.peak() if processes.writes else 0.0
 
