@@ -8,10 +8,10 @@ from torch import Tensor
 
 from tracer.checkpoint import Checkpoint
 from tracer.errors import UserError
+from tracer.kernel_probe import warn_unless_pinned
 from tracer.model import GPT, Config
 from tracer.record_cache import CachedRounds
 from tracer.record_text import add_text, add_vocabulary, token_labels
-from tracer.kernel_probe import warn_unless_pinned
 from tracer.record_training import TABLE, check_shape, check_text, environment
 from tracer.recorder import Recorder, snapshot
 from tracer.sampling import Sampler, multinomial_choices, uniform_numbers
