@@ -60,7 +60,8 @@ def _record(parent: Path) -> None:
     folder = parent / "deep" / "traces"
     result = command("record", *FAST, "--max-new-tokens", "3", "-o", folder, text=True)
     assert result.returncode == 0, result.stderr
-    assert result.stderr.splitlines()[0].startswith("training 1/3 loss 10.8")
+    said = [line for line in result.stderr.splitlines() if not line.startswith("note: ")]  # that kernels are others
+    assert said[0].startswith("training 1/3 loss 10.8")
     assert f"wrote {folder / 'training.json'}: " in result.stdout
     assert f"wrote {folder / 'generation.json'}: " in result.stdout
 

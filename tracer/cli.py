@@ -4,6 +4,7 @@ import importlib
 import math
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from tracer.errors import UserError
+from tracer.kernels import KernelWarning, pin_kernels
 from tracer.together import CHECKPOINT
 
 NO_MEMORY = ("allocate memory", "Storage size calculation overflowed")  # what torch says then
@@ -58,17 +60,25 @@ def commands() -> None:
     """Record one update and one generation of a tiny GPT, every number of it; train and run models of any size."""
 
 
-def _needs(*packages: str) -> None:
-    """Raises `UserError` that says what to install when one of them is missing."""
-    from tracer.kernels import pin_kernels
+def _needs(*packages: str, pin: bool = False) -> None:
+    """Raises `UserError` that says what to install when one of them is missing.
 
-    pin_kernels()
+    `pin`: torch shall take the kernels of a recording; one line on stderr says so when it does not.
+    """
+    if pin:
+        pin_kernels()
     try:
         for package in packages:
             importlib.import_module(package)
     except ImportError as error:
         raise UserError(f"{error.name} is not installed, recording needs it: run `make traces`, "
                         "or `pip install '.[record]'`") from None
+    if pin:
+        from tracer.kernel_probe import why_not_pinned
+
+        warnings.simplefilter("ignore", KernelWarning)  # said here once, in one line
+        if reason := why_not_pinned():
+            click.echo(f"note: {reason}", err=True)
 
 
 def _check_output(folder: Path) -> None:
@@ -141,7 +151,7 @@ GENERATION = _options(
 @OUTPUT
 def train(output: Path, **options) -> None:
     """Train from scratch; write training.json and checkpoint.pt."""
-    _needs("torch", "tiktoken")
+    _needs("torch", "tiktoken", pin=True)
     _check_output(output)
     job = _training_job(options)
     _check_training(job)
@@ -155,7 +165,7 @@ def train(output: Path, **options) -> None:
 @OUTPUT
 def generate(output: Path, checkpoint: Path | None, **options) -> None:
     """Continue a prompt with a checkpoint; write generation.json and long.json."""
-    _needs("torch", "tiktoken")
+    _needs("torch", "tiktoken", pin=True)
     _check_output(output)
     from tracer.checkpoint import load_checkpoint
     from tracer.origin import check_training
@@ -172,7 +182,7 @@ def generate(output: Path, checkpoint: Path | None, **options) -> None:
 @OUTPUT
 def record(output: Path, **options) -> None:
     """Train, then generate: all recordings of the site, written at one moment."""
-    _needs("torch", "tiktoken")
+    _needs("torch", "tiktoken", pin=True)
     _check_output(output)
     training, generation = _training_job(options), _generation_job(options)
     _check_training(training)

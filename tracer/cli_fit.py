@@ -47,7 +47,7 @@ def fit(config: Path | None, resume: bool, **options) -> None:
     """Train a model on prepared data; under torchrun, with many processes."""
     given = {name: value for name, value in options.items() if value is not None}
     settings = _resumed_settings(config, given) if resume else read_settings(config, given)
-    _needs("torch")
+    _needs("torch", pin=settings.pin_kernels)
     _check_output(Path(settings.output))
     if settings.threads:
         os.environ["OMP_NUM_THREADS"] = str(settings.threads)
@@ -78,9 +78,13 @@ def _fit(settings: FitSettings, processes, resume: bool) -> None:
     if processes.writes:
         out.print(settings.to_toml(), end="")
         out.print(f"{run.model.parameter_count():,} parameters, {run.tokens_per_update:,} tokens an update, "
-                  f"{processes.world} process{'es' if processes.world > 1 else ''} on {processes.device.type}")
+                  f"{processes.world} process{'es' if processes.world > 1 else ''} on {processes.device.type}, "
+                  f"kernels: {run.kernels}")
         if run.done:
             out.print(f"going on after update {run.done}")
+        if before := run.other_kernels():
+            click.echo(f"note: the run was trained with other kernels, {before}: its last digits will not be those of "
+                       "an unbroken run", err=True)
     with _progress("training", settings.updates, run.done, quiet=not processes.writes) as advance:
         peak = run.peak() if processes.writes else 0.0
 
@@ -120,7 +124,7 @@ def depth(text: Path | None, config: Path | None, depths: str, prompt: str, samp
     """Train models of several depths on a text; record losses, samples and time."""
     counts = _whole_numbers("--depths", depths)
     settings = read_settings(config, {name: value for name, value in options.items() if value is not None})
-    _needs("torch")
+    _needs("torch", pin=settings.pin_kernels)
     _check_output(runs)
     _check_output_file(output)
     import torch

@@ -19,12 +19,13 @@ from tracer.data import Data, check_length, check_same_files, check_same_tokeniz
 from tracer.errors import UserError
 from tracer.evaluation import split_loss, window_starts
 from tracer.fit_settings import SETTINGS, FitSettings
+from tracer.kernel_probe import described, kernels_used
 from tracer.learning_rate import learning_rate
 from tracer.model import GPT, Config
 from tracer.pretrained import drop_padding, from_pretrained
 from tracer.processes import Processes
 from tracer.run_checkpoint import BEST, LAST, RunCheckpoint, check_shape, load_parameters, load_run, save_run
-from tracer.run_log import RunLog
+from tracer.run_log import RunLog, read_log
 from tracer.schema import write_atomically
 from tracer.throughput import measured_peak
 from tracer.training import decays
@@ -79,6 +80,17 @@ class Fit:
         self.compiled = torch.compile(self.model) if settings.compile else self.model
         self.parallel = _parallel(self.compiled, processes)
         self._train_starts, self._validation_starts = _evaluation_starts(self.data, settings.context)
+
+    @property
+    def kernels(self) -> str:
+        """What computes: the kernels of a CPU decide on the last digits."""
+        return described(kernels_used()) if self.processes.device.type == "cpu" else self.processes.device.type
+
+    def other_kernels(self) -> str | None:
+        """Which kernels computed before what is gone on with, when they were not those of now."""
+        before = [entry["kernels"] for entry in read_log(self.folder / LOG)
+                  if "kernels" in entry and entry["update"] <= self.done]
+        return before[-1] if self.done and before and before[-1] != self.kernels else None
 
     @property
     def tokens_per_update(self) -> int:
@@ -187,7 +199,8 @@ class Fit:
         if improved:
             self.best = validation
         if log:
-            log.write(update=self.done, train_loss=train, validation_loss=validation, **notes(self.model))
+            log.write(update=self.done, train_loss=train, validation_loss=validation, kernels=self.kernels,
+                      **notes(self.model))
             after_evaluation(Evaluation(self.done, train, validation, improved))
         return improved
 

@@ -57,6 +57,7 @@ class FitSettings:
     precision: str = _setting("auto", "One of auto, float32, bfloat16, float16.")
     compile: bool = _setting(False, "Compile the model with torch.compile.")
     threads: int = _setting(1, "Threads of a process on a CPU; 0 leaves it to torch.")
+    pin_kernels: bool = _setting(False, "Ask for a recording's kernels (AVX2), not for the machine's best.")
     peak_tflops: float = _setting(0.0, "What the device can do, for MFU; 0 measures a large product.")
 
     def __post_init__(self):
