@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 
-from tracer.errors import UserError
+from tracer.errors import UserError, naming
 from tracer.ops import KINDS, Computation
 from tracer.ops.replay import Replay
 
@@ -202,17 +202,18 @@ def save(trace: Trace, path: Path) -> None:
 def write_atomically(path: Path, content: bytes) -> None:
     """Write beside `path`, then rename over it: a reader sees the old file or the new one, whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with naming(path):
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
 
 
 def share_content(trace: Trace) -> None:
