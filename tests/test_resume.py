@@ -1,15 +1,22 @@
 """Resuming: the same bits as a run that was never stopped, wherever it was killed and wherever its folder went."""
 
+import json
+import os
+import shutil
+import signal
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from runs import ALONE, last, same_bits
+from runs import ALONE, SMALL, contents, last, log_without_time, same_bits
 
 from tracer import data
 from tracer.errors import UserError
 from tracer.fit import Fit
+from tracer.fit_settings import make_settings, resumed_settings
+from tracer.lock import Busy, is_locked, locked
+from tracer.run_checkpoint import load_run
 from tracer.run_log import RunLog, read_log
 
 # Resuming ----------------------------------------------------------------------------------------------
@@ -111,3 +118,129 @@ def test_a_run_is_neither_overwritten_nor_made_up(settings):
     Fit(replace(settings, updates=1), ALONE).run()
     with pytest.raises(UserError, match="holds a run already"):
         Fit(settings, ALONE)
+
+
+# Where a run is ------------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def two_updates(prepared, tmp_path_factory) -> Path:
+    """The folder of a run that is to be gone on with.  Tests share it: copy before changing anything."""
+    folder = tmp_path_factory.mktemp("two") / "run"
+    Fit(make_settings({**SMALL, "updates": 2, "data": str(prepared), "output": str(folder)}), ALONE).run()
+    return folder
+
+
+def copied(source: Path, target: Path) -> Path:
+    return Path(shutil.copytree(source, target))
+
+
+def moved(source: Path, target: Path) -> Path:
+    return Path(shutil.move(source, target))
+
+
+def linked(source: Path, target: Path) -> Path:
+    """A copy whose files are the same files."""
+    return Path(shutil.copytree(source, target, copy_function=os.link))
+
+
+@pytest.mark.parametrize("stored", [None, "elsewhere", "original", 7])
+@pytest.mark.parametrize("way", [copied, moved, linked, "symbolic"])
+def test_what_a_run_is_resumed_from_is_what_it_writes_to(two_updates, tmp_path, monkeypatch, command, way, stored):
+    """Whatever its settings say, wherever its folder went; the whole run to compare with was never moved."""
+    original = copied(two_updates, tmp_path / "original")
+    if stored is not None:  # as earlier versions wrote it, or somebody by hand
+        value = str(original) if stored == "original" else stored
+        with (original / "settings.toml").open("a", encoding="utf-8") as file:
+            file.write(f"output = {json.dumps(value)}\n")
+    before = contents(original)
+    if way == "symbolic":
+        shutil.copytree(original, tmp_path / "deep" / "copy", copy_function=os.symlink)
+        folder = tmp_path / "deep" / "copy"
+    else:
+        (tmp_path / "deep").mkdir()
+        folder = way(original, tmp_path / "deep" / "copy")
+    monkeypatch.chdir(folder.parent)
+    status, _, err = command("fit", "--resume", "--output", "copy", "--updates", 4)
+    assert status == 0, err
+    assert (contents(original) if original.exists() else before) == before
+    assert load_run(folder / "last.pt").update == 4
+    assert not (tmp_path / "deep" / "elsewhere").exists() and not Path("run").exists()
+    whole = copied(two_updates, tmp_path / "whole")
+    Fit(resumed_settings(whole, {"updates": 4}), ALONE, resume=True).run()
+    same_bits(load_run(whole / "last.pt"), load_run(folder / "last.pt"))
+    assert log_without_time(whole) == log_without_time(folder)
+
+
+def test_the_settings_of_a_run_lead_no_other_run_into_its_folder(two_updates, tmp_path, monkeypatch, command):
+    before = contents(two_updates)
+    monkeypatch.chdir(tmp_path)
+    status, _, err = command("fit", "--config", two_updates / "settings.toml", "--updates", 1)
+    assert status == 0, err
+    assert load_run(Path("run") / "last.pt").update == 1 and contents(two_updates) == before
+
+
+# One process a folder ------------------------------------------------------------------------------------
+
+def test_a_second_process_is_refused_and_the_first_goes_on(two_updates, tmp_path, command):
+    folder = copied(two_updates, tmp_path / "run")
+    says = f"error: another process writes into {folder}: wait until it has ended, or choose another --output\n"
+    seen = []
+
+    def meanwhile(update):
+        before = contents(folder)
+        for resume in (["--resume"], []):
+            assert command("fit", *resume, "--output", folder) == (2, "", says)
+        assert command("sample", folder, "--max-new-tokens", 2)[0] == 0  # reading is free
+        assert contents(folder) == before
+        seen.append(update.number)
+
+    Fit(resumed_settings(folder, {"updates": 4}), ALONE, resume=True).run(meanwhile)
+    assert seen == [3, 4] and load_run(folder / "last.pt").update == 4
+    assert [entry["update"] for entry in read_log(folder / "log.jsonl")] == [0, 1, 2, 2, 3, 3, 4, 4]
+
+
+def test_a_process_that_began_before_another_one_ended_does_not_undo_it(two_updates, settings, tmp_path):
+    folder = copied(two_updates, tmp_path / "old")
+    for own, resume in ((settings, False), (resumed_settings(folder, {"updates": 4}), True)):
+        first, second = Fit(own, ALONE, resume), Fit(own, ALONE, resume)
+        first.run()
+        before = contents(Path(own.output))
+        with pytest.raises(UserError, match=r"another process has trained in .* meanwhile: give the command again"):
+            second.run()
+        assert contents(Path(own.output)) == before
+
+
+def test_two_processes_that_start_at_once(settings):
+    """Real ones: one trains, the other is refused, and nothing of either is mixed."""
+    children = []
+    for _ in range(2):
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                Fit(settings, ALONE).run()
+                status = 0
+            except UserError:
+                status = 2
+            finally:
+                os._exit(status)
+        children.append(child)
+    ends = sorted(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
+    assert ends == [0, 2]
+    assert [entry["update"] for entry in read_log(Path(settings.output) / "log.jsonl")] == [0, 1, 2, 3, 3, 4, 5, 6, 6]
+    assert last(settings).update == 6
+
+
+def test_the_lock_of_a_process_that_was_killed_holds_nobody_up(settings, tmp_path):
+    path = tmp_path / ".lock"
+    child = os.fork()
+    if not child:
+        with locked(path):
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert path.exists() and not is_locked(path)
+    with locked(path):
+        assert is_locked(path)
+        with pytest.raises(Busy), locked(path):
+            pass
+    assert not path.exists()
