@@ -111,7 +111,9 @@ def test_what_a_diverged_run_leaves_is_good_and_is_gone_on_from(good, tmp_path, 
         best = load_run(folder / "best.pt")
         assert best.best == saved.best and best.update == saved.best_update, case
         log = strict_log(folder)
-        assert log[-1]["diverged"] and log[-1]["update"] in (update, saved.update, run.done), case
+        # A moment that is not finite is found when it is to be saved, or makes the next parameters so.
+        noticed = range(update, 8) if place == "moment" else (update,)
+        assert log[-1]["diverged"] and log[-1]["update"] in noticed, case
         for entry in log:
             assert all(math.isfinite(number) for number in entry.values() if isinstance(number, float)), case
             assert all(entry[name] is None for name in entry.get("not_finite", {})), case

@@ -1,15 +1,25 @@
 """The command `fit`: what it prints, what it refuses, in one line and without a trace on the disk."""
 
+import os
 import re
+import socket
+import sys
+import traceback
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from runs import ALONE, last, options
 
+from tracer import cli, memory
+from tracer.counting import training_memory
 from tracer.errors import UserError
 from tracer.fit import Fit
+from tracer.lock import locked
+from tracer.memory import device_memory
 from tracer.processes import Processes
 
 # The command -------------------------------------------------------------------------------------------
@@ -47,6 +57,10 @@ def test_a_run_is_sampled_from(settings, command):
     (["--device", "cuda"], "this machine has no device cuda"),
     (["--batch", "10000000000000000000"], "batch must be at most 2,147,483,647"),
     (["--threads", "99999999999"], "threads must be at most 1024, not 99999999999"),
+    (["--batch", "2147483647"], "a batch of 2147483647 × 16 tokens needs "),
+    (["--width", "2147483646"], "a batch of 4 × 16 tokens needs "),
+    (["--blocks", "2147483647"], "choose a smaller batch, context, width or number of blocks"),
+    (["--lr", "1e-3", "--lr-end", "1e-2"], "lr_end must be at most lr, which is 0.001, not 0.01"),
 ])
 def test_refusals_are_one_line_and_write_nothing(settings, tmp_path, command, given, says):
     if "cuda" in given and torch.cuda.is_available():
@@ -87,3 +101,123 @@ def test_more_processes_than_accumulation_steps():
         with pytest.raises(UserError, match=f"{world} processes cannot share {accumulation} accumulation steps"):
             Processes(0, world, torch.device("cpu")).check(accumulation)
     Processes(0, 2, torch.device("cpu")).check(4)
+
+
+def test_a_small_lr_is_all_that_need_be_said(settings, command):
+    status, out, err = command("fit", *options(replace(settings, updates=1)), "--lr", "1e-5")
+    assert status == 0 and "lr = 1e-05\n" in out and f"lr_end = {1e-5 / 30!r}\n" in out, err
+    assert "best validation loss 3.9" in out and ", after " in out.splitlines()[-1]
+
+
+def test_an_empty_prompt_and_a_vocabulary_without_a_line_end(settings, tmp_path, command):
+    """Given or by default."""
+    (tmp_path / "text.txt").write_text("one line of a text that has no other " * 20, encoding="utf-8")
+    assert command("prepare", tmp_path / "text.txt", "-o", tmp_path / "data")[0] == 0
+    settings = replace(settings, data=str(tmp_path / "data"), updates=1)
+    Fit(settings, ALONE).run()
+    for arguments in ((), ("--prompt", "")):
+        assert command("sample", settings.output, *arguments) == (
+            2, "", "error: an empty prompt starts from a line end, and the vocabulary has none: give a --prompt of its "
+                   "characters, for example ' '\n")
+    assert command("sample", settings.output, "--prompt", " ", "--max-new-tokens", 1)[0] == 0
+    assert "the vocabulary lacks '\\n' (U+000A)" in command("sample", settings.output, "--prompt", "\n")[2]
+
+
+@pytest.mark.parametrize(("flag", "says"), [(os.ST_RDONLY, "lies on a disk that can only be read"),
+                                            (0, "this user may not write into")])
+def test_a_place_that_cannot_be_written_is_refused_with_why(settings, tmp_path, monkeypatch, command, flag, says):
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=flag))
+    for arguments in (("prepare", "-o", tmp_path / "new"), ("fit", *options(settings)), ("record", "-o", tmp_path)):
+        status, out, err = command(*arguments)
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert err.startswith("error: cannot write into ") and says in err and f"{tmp_path}" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+# Memory ----------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_what_needs_more_memory_than_there_is_is_refused_at_once(settings, monkeypatch, precision):
+    """One byte decides; in 16 bits half of what the backward needs is counted."""
+    settings = replace(settings, precision=precision, batch=33)
+    memory = training_memory(Fit(settings, ALONE).model.config, 33)
+    kept = memory.activations + memory.backward
+    need = memory.total - (0 if precision == "float32" else kept // 2)
+    monkeypatch.setattr("tracer.memory.device_memory", lambda device: need)
+    Fit(settings, ALONE)
+    monkeypatch.setattr("tracer.memory.device_memory", lambda device: need - 1)
+    with pytest.raises(UserError, match=r"a batch of 33 × 16 tokens needs 0\.0 GB with this model, this"):
+        Fit(settings, ALONE)
+    monkeypatch.setattr("tracer.memory.device_memory", lambda device: None)
+    Fit(settings, ALONE)
+
+
+def test_the_memory_of_this_machine(tmp_path, monkeypatch):
+    there = device_memory(torch.device("cpu"))
+    assert 2**28 < there < 2**50
+    (tmp_path / "limit").write_text("1000000\n")
+    (tmp_path / "none").write_text("max\n")
+    monkeypatch.setattr(memory, "LIMITS", (tmp_path / "none", tmp_path / "missing"))
+    assert device_memory(torch.device("cpu")) >= there
+    monkeypatch.setattr(memory, "LIMITS", (tmp_path / "none", tmp_path / "limit"))
+    assert device_memory(torch.device("cpu")) == 1000000
+
+
+# Several processes -----------------------------------------------------------------------------------------
+
+def free_port() -> int:
+    with socket.socket() as each:
+        each.bind(("localhost", 0))
+        return each.getsockname()[1]
+
+
+def together(folder: Path, arguments: list[str]) -> tuple[list[int], str]:
+    """The command in two forks, with the variables that torchrun sets: their exit statuses, what they say."""
+    port, children = free_port(), []
+    for rank in range(2):
+        child = os.fork()
+        if not child:
+            with suppress(BaseException):
+                output = os.open(folder / f"said-{rank}", os.O_WRONLY | os.O_CREAT)
+                os.dup2(output, 1)
+                os.dup2(output, 2)
+                sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
+                os.environ |= {"WORLD_SIZE": "2", "RANK": f"{rank}", "LOCAL_RANK": f"{rank}",
+                               "MASTER_ADDR": "localhost", "MASTER_PORT": f"{port}", "TORCHELASTIC_RUN_ID": "x"}
+                sys.argv = ["tracer", "fit", *arguments]
+                status = 0
+                try:
+                    cli.main()
+                except SystemExit as stop:
+                    status = stop.code
+                except BaseException:
+                    traceback.print_exc()
+                    status = 3
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(status)
+            os._exit(4)
+        children.append(child)
+    ends = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    return ends, "".join((folder / f"said-{rank}").read_text(encoding="utf-8") for rank in range(2))
+
+
+@pytest.mark.parametrize(("given", "says"), [
+    (["--lr", "-1"], "lr must be at least 0"),
+    (["--data", "nowhere"], "nowhere holds no prepared data"),
+    (["--accumulation", "3"], "2 processes cannot share 3 accumulation steps"),
+    (["locked"], "another process writes into"),
+    (["--lr", "1e38", "--warmup", "0"], "the run has diverged"),
+])
+def test_several_processes_refuse_in_one_line(settings, tmp_path, monkeypatch, given, says):
+    """What all find, what one finds that alone writes, and what stops them while they train."""
+    arguments = [*options(replace(settings, accumulation=2)), *given]
+    with ExitStack() as stack:
+        if given == ["locked"]:
+            arguments.pop()
+            Path(settings.output).mkdir()
+            stack.enter_context(locked(Path(settings.output) / ".lock"))
+        ends, said = together(tmp_path, arguments)
+    assert ends == [2, 2], said
+    assert said.count("error: ") == 1 and says in said and "Traceback" not in said

@@ -1,5 +1,6 @@
 """A run killed anywhere in what it writes: nothing is lost, and it ends with the bits of a run that was not."""
 
+import errno
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ import pytest
 from runs import ALONE, TRIALS, generator, log_without_time, same_bits
 
 from tracer import run_checkpoint, run_log
+from tracer.errors import os_error_line
 from tracer.fit import Fit
 from tracer.fit_settings import FitSettings, resumed_settings
 
@@ -48,7 +50,9 @@ class Torn:
 
 
 class Points:
-    """While it is entered, all that changes a file comes to numbered points; at `deadly` the process is killed."""
+    """While it is entered, all that changes a file comes to numbered points; at `deadly` something happens."""
+
+    names = ((os, "replace"), (os, "fsync"), (os, "chmod"), (os, "unlink"), (os, "mkdir"), (tempfile, "mkstemp"))
 
     def __init__(self, deadly: int = 0):
         self.count, self.deadly, self._stack = 0, deadly, ExitStack()
@@ -56,7 +60,10 @@ class Points:
     def point(self) -> None:
         self.count += 1
         if self.count == self.deadly:
-            os.kill(os.getpid(), signal.SIGKILL)
+            self.happen()
+
+    def happen(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
 
     def _around(self, function: Callable) -> Callable:
         def wrapped(*arguments, **options):
@@ -70,8 +77,7 @@ class Points:
         return lambda *arguments, **options: Torn(function(*arguments, **options), self.point)
 
     def __enter__(self):
-        for owner, name in ((os, "replace"), (os, "fsync"), (os, "chmod"), (os, "unlink"), (os, "mkdir"),
-                            (tempfile, "mkstemp")):
+        for owner, name in self.names:
             self._stack.enter_context(patch.object(owner, name, self._around(getattr(owner, name))))
         self._stack.enter_context(patch.object(os, "fdopen", self._torn(os.fdopen)))
         self._stack.enter_context(patch.object(run_log, "open", self._torn(open), create=True))
@@ -79,6 +85,15 @@ class Points:
 
     def __exit__(self, *_):
         self._stack.close()
+
+
+class FullDisk(Points):
+    """The system refuses to write, without a word on the file."""
+
+    names = ((os, "replace"), (os, "fsync"), (tempfile, "mkstemp"))
+
+    def happen(self) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def go_on(settings: FitSettings) -> None:
@@ -161,3 +176,22 @@ def test_killed_at_any_moment_and_resumed_ends_with_the_same_bits(whole, tmp_pat
     go_on(own)
     assert kills, seed
     check_same(settings, own, seed)
+
+
+def test_a_disk_that_is_full_at_any_point_loses_nothing(whole, tmp_path):
+    """The line names the file that could not be written; with room again the run ends with the same bits."""
+    settings = whole[0]
+    with FullDisk() as points:
+        Fit(replace(settings, output=str(tmp_path / "counted")), ALONE).run()
+    seed, random = generator()
+    trials = 6 * TRIALS
+    for trial in range(trials):
+        own = replace(settings, output=str(tmp_path / str(trial)))
+        point = 1 + int((trial + random.random()) * points.count / trials)
+        with FullDisk(point), pytest.raises(OSError) as stop:
+            go_on(own)
+        where, _, says = os_error_line(stop.value).partition(": ")
+        assert Path(where) in [Path(own.output) / name for name in FILES], (seed, point, where)
+        assert says.startswith("the disk is full"), (seed, point)
+        go_on(own)
+        check_same(settings, own, (seed, point))
