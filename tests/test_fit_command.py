@@ -2,13 +2,15 @@
 
 import os
 import re
+import signal
 import socket
 import sys
 import traceback
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
 import torch
@@ -172,32 +174,33 @@ def free_port() -> int:
         return each.getsockname()[1]
 
 
+def one_of_two(rank: int, port: int, said: Path, arguments: list[str]) -> NoReturn:
+    """Ends the process, and at once: taking a group apart that has lost a member may wait for good."""
+    signal.alarm(60)
+    try:
+        output = os.open(said, os.O_WRONLY | os.O_CREAT)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        sys.stdout, sys.stderr = os.fdopen(1, "w", 1), os.fdopen(2, "w", 1)
+        os.environ |= {"WORLD_SIZE": "2", "RANK": f"{rank}", "LOCAL_RANK": f"{rank}", "MASTER_ADDR": "localhost",
+                       "MASTER_PORT": f"{port}", "TORCHELASTIC_RUN_ID": "x"}
+        sys.argv = ["tracer", "fit", *arguments]
+        cli.main()
+        os._exit(0)
+    except SystemExit as stop:
+        os._exit(stop.code)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(3)
+
+
 def together(folder: Path, arguments: list[str]) -> tuple[list[int], str]:
     """The command in two forks, with the variables that torchrun sets: their exit statuses, what they say."""
     port, children = free_port(), []
     for rank in range(2):
         child = os.fork()
         if not child:
-            with suppress(BaseException):
-                output = os.open(folder / f"said-{rank}", os.O_WRONLY | os.O_CREAT)
-                os.dup2(output, 1)
-                os.dup2(output, 2)
-                sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
-                os.environ |= {"WORLD_SIZE": "2", "RANK": f"{rank}", "LOCAL_RANK": f"{rank}",
-                               "MASTER_ADDR": "localhost", "MASTER_PORT": f"{port}", "TORCHELASTIC_RUN_ID": "x"}
-                sys.argv = ["tracer", "fit", *arguments]
-                status = 0
-                try:
-                    cli.main()
-                except SystemExit as stop:
-                    status = stop.code
-                except BaseException:
-                    traceback.print_exc()
-                    status = 3
-                sys.stdout.flush()
-                sys.stderr.flush()
-                os._exit(status)
-            os._exit(4)
+            one_of_two(rank, port, folder / f"said-{rank}", arguments)
         children.append(child)
     ends = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
     return ends, "".join((folder / f"said-{rank}").read_text(encoding="utf-8") for rank in range(2))

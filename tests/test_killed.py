@@ -107,6 +107,7 @@ def in_a_fork(settings: FitSettings, deadly: int) -> int:
     """How a process ended that goes on with the run and is killed at that point: the signal, or the status."""
     child = os.fork()
     if not child:
+        signal.alarm(60)
         status = 1
         try:
             with Points(deadly):
