@@ -6,6 +6,7 @@ pin_kernels()  # before anything imports torch
 
 from collections.abc import Iterator  # noqa: E402
 from dataclasses import dataclass  # noqa: E402
+from functools import partial  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 import pytest  # noqa: E402
@@ -13,6 +14,7 @@ import torch  # noqa: E402
 from browser import ARGUMENTS, find_browser  # noqa: E402
 from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playwright  # noqa: E402
 from runs import command, float16, prepared, settings  # noqa: E402, F401  (fixtures of training)
+from shared import common_folder, shared_folder, shared_object  # noqa: E402
 
 from site_builder.build import build  # noqa: E402
 from tracer import schema  # noqa: E402
@@ -61,8 +63,12 @@ def recordings(training_trace, generation_trace) -> dict[str, Trace]:
 
 
 @pytest.fixture(scope="session")
-def fresh(tokenizer) -> Recording:
+def fresh(tokenizer, tmp_path_factory) -> Recording:
     """Recorded once for all tests, which share it: copy before changing anything."""
+    return shared_object(common_folder(tmp_path_factory), "fresh", partial(_record, tokenizer))
+
+
+def _record(tokenizer: Tokenizer) -> Recording:
     training, checkpoint = record_training(TrainingJob(), tokenizer)
     return Recording(training, checkpoint, record_generation(GenerationJob(), checkpoint, tokenizer))
 
@@ -75,7 +81,7 @@ LOCAL = ("file:", "data:", "blob:")
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
     """The site of the committed recordings, built once."""
-    return build(TRACES, tmp_path_factory.mktemp("built") / "site").parent
+    return shared_folder(common_folder(tmp_path_factory), "site", partial(build, TRACES))
 
 
 @pytest.fixture(scope="session")

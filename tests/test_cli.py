@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from shared import common_folder, shared_folder
 
 from tracer import cli, model, schema
 from tracer.verify import verify
@@ -53,14 +54,17 @@ def command(*arguments, **options) -> subprocess.CompletedProcess:
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory) -> Path:
-    """A folder that `record` wrote, in a process of its own."""
-    folder = tmp_path_factory.mktemp("recorded") / "deep" / "traces"
+    """A folder that `record` wrote, in a process of its own.  Tests only read it."""
+    return shared_folder(common_folder(tmp_path_factory), "recorded", _record) / "deep" / "traces"
+
+
+def _record(parent: Path) -> None:
+    folder = parent / "deep" / "traces"
     result = command("record", *FAST, "--max-new-tokens", "3", "-o", folder, text=True)
     assert result.returncode == 0, result.stderr
     assert result.stderr.splitlines()[0].startswith("training 1/3 loss 10.8")
     assert f"wrote {folder / 'training.json'}: " in result.stdout
     assert f"wrote {folder / 'generation.json'}: " in result.stdout
-    return folder
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -5,15 +5,19 @@ from pathlib import Path
 
 import torch
 
+from tracer.atomic import write_atomically
 from tracer.checkpoint_parts import check_moments, check_parameters, config_of, exact, typed
 from tracer.divergence import Diverged, first_not_finite
 from tracer.errors import UserError
 from tracer.model import GPT
-from tracer.schema import write_atomically
+from tracer.origin import checkpoint_hash
+from tracer.schema import content_hash
 from tracer.sealed import Damaged, load_sealed, refused, sealed_bytes
+from tracer.together import newest
 from tracer.training import TrainingSettings, make_optimizer
 
 FORMAT = "two-routes/checkpoint/2"
+_AGAIN = "train again with `python -m tracer train`"
 
 
 @dataclass
@@ -27,6 +31,11 @@ class Checkpoint:
     text: str
     random_state: torch.Tensor
 
+    def sha256(self) -> str:
+        """By which recordings name it; see `tracer.origin`."""
+        return checkpoint_hash(self.model.config.to_json(), self.settings.to_json(), self.text, self.step,
+                               {name: content_hash(p.detach().numpy()) for name, p in self.model.named_parameters()})
+
 
 def save_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
     """Write it, atomically."""
@@ -34,7 +43,7 @@ def save_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
 
 
 def checkpoint_bytes(checkpoint: Checkpoint) -> bytes:
-    """The file: parameters, config, optimizer state, step and random state.
+    """The file: parameters, config, optimizer state, step, random state, and the hash.
 
     Raises `Diverged` for a number that is not finite: no such checkpoint takes the place of a good one.
     """
@@ -46,6 +55,7 @@ def checkpoint_bytes(checkpoint: Checkpoint) -> bytes:
         "step": checkpoint.step,
         "text": checkpoint.text,
         "random_state": checkpoint.random_state,
+        "sha256": checkpoint.sha256(),
     }
     if (name := first_not_finite(body)) is not None:
         raise Diverged(checkpoint.step, f"{name} is not finite after update {checkpoint.step}", "choose a smaller lr")
@@ -53,18 +63,22 @@ def checkpoint_bytes(checkpoint: Checkpoint) -> bytes:
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """Raises `UserError` when the file is missing, damaged or of another format, or holds what is not finite."""
-    if not path.is_file():
+    """Raises `UserError` when the file is missing, damaged or of another format, changed, or not finite."""
+    if not newest(path).is_file():
         raise UserError(f"there is no checkpoint {path}: train one with `python -m tracer train`")
     try:
-        return _from_body(load_sealed(path, FORMAT))
+        body = load_sealed(newest(path), FORMAT)
+        checkpoint = _from_body(body)
     except Exception as error:  # torch.load raises many kinds for a damaged file
-        raise refused(path, error, "train again with `python -m tracer train`") from None
+        raise refused(path, error, _AGAIN) from None
+    if checkpoint.sha256() != body["sha256"]:
+        raise UserError(f"{path} was changed after it was written (sha256 differs): {_AGAIN}")
+    return checkpoint
 
 
 def _from_body(body: dict) -> Checkpoint:
     exact(body, "the checkpoint", config=dict, settings=dict, parameters=dict, optimizer=dict, step=int, text=str,
-          random_state=torch.Tensor)
+          random_state=torch.Tensor, sha256=str)
     config, settings = config_of(body["config"]), typed(TrainingSettings, body["settings"], "settings")
     if not 0 <= body["step"] <= settings.updates:
         raise Damaged("its step is none of its updates")

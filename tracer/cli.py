@@ -1,6 +1,7 @@
 """The command line.  Each command imports what it needs, so that `verify` runs without torch."""
 
 import importlib
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -150,7 +151,8 @@ def train(output: Path, **options) -> None:
     """Train from scratch; write training.json and checkpoint.pt."""
     _needs("torch", "tiktoken")
     _check_output(output)
-    _train(output, _training_job(options))
+    trace, checkpoint = _train(_training_job(options))
+    _write(output, {"training": trace}, checkpoint)
 
 
 @commands.command()
@@ -158,12 +160,16 @@ def train(output: Path, **options) -> None:
 @click.option("--checkpoint", type=click.Path(path_type=Path), help="[default: checkpoint.pt in the output folder]")
 @OUTPUT
 def generate(output: Path, checkpoint: Path | None, **options) -> None:
-    """Continue a prompt with a checkpoint; write generation.json."""
+    """Continue a prompt with a checkpoint; write generation.json and long.json."""
     _needs("torch", "tiktoken")
     _check_output(output)
     from tracer.checkpoint import load_checkpoint
+    from tracer.origin import check_training
 
-    _generate(output, load_checkpoint(checkpoint or output / CHECKPOINT), _generation_job(options))
+    path = checkpoint or output / CHECKPOINT
+    loaded = load_checkpoint(path)
+    check_training(output, path, loaded.sha256())
+    _write(output, _generate(loaded, _generation_job(options)))
 
 
 @commands.command()
@@ -171,7 +177,7 @@ def generate(output: Path, checkpoint: Path | None, **options) -> None:
 @GENERATION
 @OUTPUT
 def record(output: Path, **options) -> None:
-    """Train, then generate: both recordings of the site."""
+    """Train, then generate: all recordings of the site, written at one moment."""
     _needs("torch", "tiktoken")
     _check_output(output)
     from tracer.record_generation import check_job
@@ -179,7 +185,8 @@ def record(output: Path, **options) -> None:
 
     training, generation = _training_job(options), _generation_job(options)
     check_job(generation, gpt2(), training.config)  # before the training, not after it
-    _generate(output, _train(output, training), generation)
+    trace, checkpoint = _train(training)
+    _write(output, {"training": trace, **_generate(checkpoint, generation)}, checkpoint)
 
 
 def _training_job(options: dict):
@@ -201,56 +208,64 @@ def _generation_job(options: dict):
                          options["max_new_tokens"])
 
 
-def _train(output: Path, job):
-    from tracer.checkpoint import save_checkpoint
+def _train(job) -> tuple:
+    """The recording and the checkpoint."""
     from tracer.record_training import record_training
-    from tracer.schema import save
     from tracer.tokenizer import gpt2
 
     with _progress("training", job.settings.updates) as advance:
         trace, checkpoint = record_training(job, gpt2(), lambda number, loss: advance(number, f"loss {loss:.6f}"))
-    save_checkpoint(checkpoint, output / CHECKPOINT)
-    save(trace, output / "training.json")
-    _remove_unused(output)
     summary = trace.summary
     out.print(f"first loss {summary['loss']}, after {summary['updates']} updates {summary['train_loss']} on "
               f"{job.text!r} and {summary['validation_loss']} on {job.validation_text!r}")
-    out.print(f"wrote {output / 'training.json'}: {len(trace.steps)} steps, {summary['parameters']:,} parameters")
-    return checkpoint
+    return trace, checkpoint
 
 
-def _generate(output: Path, checkpoint, job) -> None:
-    from tracer.record_generation import past_context_job
+def _generate(checkpoint, job) -> dict:
+    """The recordings of both routes that continue a prompt."""
+    from tracer.record_generation import past_context_job, record_generation
     from tracer.tokenizer import gpt2
 
     long = past_context_job(job, checkpoint.text, gpt2(), checkpoint.model.config)
-    for route, own in (("generation", job), ("long", long)):
-        _record_rounds(output / f"{route}.json", checkpoint, own, route)
-    _remove_unused(output)
+    return {route: record_generation(own, checkpoint, gpt2(), lambda number, token, text: out.print(
+        f"round {number}: id {token}, shows {text!r}"), route) for route, own in (("generation", job), ("long", long))}
 
 
-def _record_rounds(path: Path, checkpoint, job, route: str) -> None:
-    from tracer.record_generation import record_generation
-    from tracer.schema import save
-    from tracer.tokenizer import gpt2
+def _write(folder: Path, traces: dict, checkpoint=None) -> None:
+    """All files at one moment; then what the recordings before needed goes."""
+    from tracer.schema import files_of
+    from tracer.together import replace_together
 
-    trace = record_generation(job, checkpoint, gpt2(), lambda number, token, text: out.print(
-        f"round {number}: id {token}, shows {text!r}"), route)
-    save(trace, path)
-    out.print(f"wrote {path}: {len(trace.steps)} steps, text {trace.summary['text']!r}")
+    files = {name: content for route, trace in traces.items()
+             for name, content in files_of(trace, folder / f"{route}.json").items()}
+    if checkpoint:
+        from tracer.checkpoint import checkpoint_bytes
+
+        files[CHECKPOINT] = checkpoint_bytes(checkpoint)
+    replace_together(folder, files)
+    for route, trace in traces.items():
+        of = (f"{trace.summary['parameters']:,} parameters" if route == "training" else
+              f"text {trace.summary['text']!r}")
+        out.print(f"wrote {folder / route}.json: {len(trace.steps)} steps, {of}")
+    _tidy(folder)
 
 
-def _remove_unused(folder: Path) -> None:
-    """Array files that the recordings before needed and these do not."""
+def _tidy(folder: Path) -> None:
+    """Array files that nothing needs any more go; says when the recordings in the folder are no set."""
+    from tracer.origin import check_set, origin_of
     from tracer.schema import load_all, unused_files
 
     try:
-        traces = load_all(folder).values()
+        traces = load_all(folder)
     except UserError as error:
         err.print(f"old array files are kept, for not every recording in the folder can be read: {error}")
         return
-    for path in unused_files(folder, traces):
+    for path in unused_files(folder, traces.values()):
         path.unlink()
+    try:
+        check_set(folder, {name: origin_of(trace) for name, trace in traces.items()})
+    except UserError as error:
+        err.print(f"not yet a set: {error}")
 
 
 @contextmanager
@@ -280,8 +295,12 @@ def evaluate(checkpoint: Path, texts: tuple[str, ...]) -> None:
     from tracer.tokenizer import gpt2
 
     model = load_checkpoint(checkpoint).model
-    for text in texts:
-        out.print(f"{evaluation_loss(model, text, gpt2()):.6f}  {text!r}")
+    losses = [evaluation_loss(model, text, gpt2()) for text in texts]
+    if not all(map(math.isfinite, losses)):
+        raise UserError(f"the losses are {', '.join(map(str, losses))}: use a checkpoint from before the training "
+                        "diverged, or one that is not damaged")
+    for text, loss in zip(texts, losses, strict=True):
+        out.print(f"{loss:.6f}  {text!r}")
 
 
 @commands.command()
@@ -308,14 +327,12 @@ def tokens(text: str) -> None:
 def verify(traces: Path, hashes: bool, brief: bool) -> None:
     """Recompute every recorded number from its operands, in NumPy, without torch.
 
-    TRACES is a folder of recordings, or one recording.  Exits with 1 when a number does not follow.
+    TRACES is a folder of recordings with its experiments, or one file.  Exits with 1 when a number does not follow.
     """
-    from tracer import schema
-    from tracer.verify import verify as checks_of
+    from tracer.verify_folder import checks_of_all
 
     failed = 0
-    for name, trace in schema.load_all(traces).items():
-        checks = list(checks_of(trace, hashes=hashes))
+    for name, checks in checks_of_all(traces, hashes):
         wrong = [check for check in checks if check.problem]
         out.print(_table(name, checks, brief))
         for check in wrong:

@@ -33,6 +33,8 @@ def parameters(like: str, dropout: float, tied: bool, batch: int, length: int | 
 
     if (tokens_per_second is None) != (peak_flops is None):
         raise UserError("the MFU needs both: give --tokens-per-second and --peak-flops")
+    if batch > LARGEST:
+        raise UserError(f"--batch must be at most {LARGEST:,}, not {batch}")
     shape = SHAPES[like] | {name: size for name, size in sizes.items() if size is not None}
     config = Config(**shape, dropout=dropout, tied=tied)
     length = config.context if length is None else length

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tracer.atomic import write_atomically
 from tracer.errors import UserError
-from tracer.schema import write_atomically
 
 FORMAT = "two-routes/tokens/1"
 META = "meta.json"

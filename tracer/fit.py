@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from tracer.atomic import write_atomically
 from tracer.data import Data, check_length, check_same_files, check_same_tokenizer, load_data, random_starts, windows
 from tracer.divergence import Diverged, all_finite, check_number, first_not_finite
 from tracer.errors import UserError
@@ -31,7 +32,6 @@ from tracer.model import GPT, Config
 from tracer.processes import Processes
 from tracer.run_checkpoint import BEST, LAST, RunCheckpoint, load_parameters, load_run, save_run
 from tracer.run_log import RunLog
-from tracer.schema import write_atomically
 from tracer.throughput import measured_peak
 
 LOG = "log.jsonl"

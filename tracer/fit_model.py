@@ -11,7 +11,7 @@ from tracer.data import Data
 from tracer.errors import UserError
 from tracer.fit_settings import FitSettings
 from tracer.model import GPT, Config
-from tracer.pretrained import from_pretrained
+from tracer.pretrained import drop_padding, from_pretrained
 from tracer.processes import Processes
 from tracer.run_checkpoint import LAST, RunCheckpoint, check_shape
 from tracer.training import decays
@@ -48,7 +48,7 @@ def make_model(settings: FitSettings, data: Data, saved: RunCheckpoint | None,
 
 
 def _pretrained(settings: FitSettings, data: Data) -> GPT:
-    model = from_pretrained(settings.pretrained, settings.dropout)
+    model = drop_padding(from_pretrained(settings.pretrained, settings.dropout))
     if model.config.vocabulary != data.tokenizer.vocabulary_size:
         raise UserError(f"{settings.pretrained} has {model.config.vocabulary} tokens, the data was prepared with "
                         f"{data.tokenizer.vocabulary_size} ({data.tokenizer.name}): prepare it with --tokenizer gpt2")

@@ -9,6 +9,7 @@ from torch import Tensor
 from tracer.checkpoint import Checkpoint
 from tracer.errors import UserError
 from tracer.model import GPT, Config
+from tracer.origin import KEY
 from tracer.record_cache import CachedRounds
 from tracer.record_text import add_text, add_vocabulary, token_labels
 from tracer.record_training import TABLE, check_shape, check_text, environment
@@ -106,7 +107,7 @@ def _add_two_moments(builder: TraceBuilder, checkpoint: Checkpoint) -> None:
 def _how(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tokenizer) -> dict:
     return {**vars(job), "trained_on": checkpoint.text, "updates": checkpoint.step, "token_table": TABLE,
             "config": checkpoint.model.config.to_json(), "settings": checkpoint.settings.to_json(),
-            **environment(tokenizer)}
+            KEY: checkpoint.sha256(), **environment(tokenizer)}
 
 
 class _Rounds:

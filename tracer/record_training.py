@@ -12,6 +12,7 @@ from tracer.errors import UserError
 from tracer.first_update import TABLE, add_first_update, forward, record_first_update
 from tracer.model import GPT, Config
 from tracer.ops import KINDS
+from tracer.origin import KEY
 from tracer.record_text import add_pairs, add_text, add_vocabulary
 from tracer.recorder import Recorder, snapshot
 from tracer.schema import Trace
@@ -56,6 +57,7 @@ def record_training(job: TrainingJob, tokenizer: Tokenizer,
     series.add_to(builder)
     _add_evaluations(builder, model, job, tokenizer, x, y)
     checkpoint = Checkpoint(model, optimizer, job.settings, job.settings.updates, job.text, torch.get_rng_state())
+    builder.trace.make[KEY] = checkpoint.sha256()
     return builder.finish(), checkpoint
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from tracer.atomic import write_atomically
 from tracer.checkpoint_parts import check_moments, check_parameters, check_scaler, config_of, exact
 from tracer.data import SPLITS, TextTokenizer, tokenizer_from_json, tokenizer_to_json
 from tracer.errors import UserError
 from tracer.fit_settings import BEST, LAST, FitSettings, make_settings
 from tracer.model import GPT, Config
-from tracer.schema import write_atomically
 from tracer.sealed import Damaged, load_sealed, refused, seal_of, sealed_bytes
 
 FORMAT = "two-routes/run/3"

@@ -5,8 +5,8 @@ import math
 import os
 from pathlib import Path
 
+from tracer.atomic import write_atomically
 from tracer.errors import naming
-from tracer.schema import write_atomically
 
 
 class RunLog:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tracer import schema
+from tracer.budget import check_budget
 from tracer.ops import KINDS
 from tracer.ops.replay import Replay
 from tracer.recorder import Call, Recorder
@@ -57,8 +58,9 @@ class TraceBuilder:
              derived: bool = False, shape: tuple[int, ...] = ()) -> str:
         """An array that `kind` made from `operands`.
 
-        A derived one keeps its numbers only to be checked; where PyTorch gives none (`values` None, with
-        the `shape`), what is made from it is checked instead.
+        Of `attributes` those are kept that the equations read.  A derived one keeps its numbers only to be
+        checked; where PyTorch gives none (`values` None, with the `shape`), what is made from it is checked
+        instead.
         """
         data = None if values is None else _as_array(values)
         if data is not None:
@@ -67,7 +69,8 @@ class TraceBuilder:
                         None if derived else data, derived=derived))
         if derived and data is not None:
             self._kept[name] = data
-        self.trace.steps[name] = Step(name, kind, target, operands, attributes or {})
+        needed = {setting: (attributes or {})[setting] for setting in KINDS[kind].settings(target)}
+        self.trace.steps[name] = Step(name, kind, target, operands, needed)
         return name
 
     def _add(self, array: Array) -> None:
@@ -76,9 +79,13 @@ class TraceBuilder:
         self.trace.arrays[array.name] = array
 
     def finish(self) -> Trace:
-        """The whole trace, checked: what is written has been recomputed once already."""
+        """The whole trace, checked: what is written has been recomputed once already.
+
+        Raises `UserError` for one that would take too much to recompute.
+        """
         trace = self.trace
         replay = Replay(trace, schema.AXES)
+        check_budget(trace, replay)
         for step in trace.steps.values():
             if trace.arrays[step.id].derived:
                 self._check_derived(replay, step)
