@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from tracer.errors import UserError
+from tracer.errors import UserError, os_error_line
 from tracer.kernels import KernelWarning, pin_kernels
 from tracer.together import CHECKPOINT
 
@@ -41,7 +41,7 @@ def main() -> None:
     except UserError as error:
         _fail(str(error))
     except OSError as error:
-        _fail(f"{error.filename or 'file'}: {error.strerror}; check the path and the disk")
+        _fail(os_error_line(error))
     except ArithmeticError as error:  # the recorder checks what it writes
         _fail(f"{error}; this recording was not written: choose a smaller lr, or report this with the command you gave")
     except (MemoryError, RuntimeError) as error:
@@ -87,7 +87,15 @@ def _check_output(folder: Path) -> None:
     while not place.exists():
         place = place.parent
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        raise UserError(f"cannot write into {folder}: choose another --output")
+        raise UserError(f"cannot write into {folder}: choose another --output ({_why_not(place)})")
+
+
+def _why_not(place: Path) -> str:
+    if not place.is_dir():
+        return f"{place} is a file"
+    if hasattr(os, "statvfs") and os.statvfs(place).f_flag & os.ST_RDONLY:
+        return f"{place} lies on a disk that can only be read"
+    return f"this user may not write into {place}"
 
 
 def _check_output_file(path: Path) -> None:

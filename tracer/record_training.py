@@ -46,8 +46,8 @@ def record_training(job: TrainingJob, tokenizer: Tokenizer,
                     progress: Callable[[int, float], None] = lambda number, loss: None) -> tuple[Trace, Checkpoint]:
     """Train as `job` says and record it.
 
-    Raises `UserError` as `expected_training` does, before anything is done; warns (`KernelWarning`) when the kernels are
-    not the pinned ones (`tracer.kernels`).
+    Raises `UserError` as `expected_training` does, before anything is done; warns (`KernelWarning`) when the kernels
+    are not the pinned ones (`tracer.kernels`).
     """
     warn_unless_pinned()
     torch.set_num_threads(1)  # sums split over threads round differently
