@@ -1,6 +1,7 @@
 """One process at a time: a lock on a file that the system gives back when its holder ends, killed or not."""
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -22,9 +23,12 @@ class Busy(Exception):
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of the file `path`, which is there only meanwhile.  Raises `Busy`; waits for nobody."""
-    handle = _open_and_lock(path)
+def locked(path: Path, patience: float = 0) -> Iterator[None]:
+    """Hold the lock of the file `path`, which is there only meanwhile.
+
+    Raises `Busy` when another holds it for longer than `patience` seconds.
+    """
+    handle = _open_and_lock(path, patience)
     try:
         yield
     finally:
@@ -73,16 +77,20 @@ def _taken(folder: Path, option: str) -> UserError:
     return UserError(f"another process writes into {folder}: wait until it has ended, or choose another {option}")
 
 
-def _open_and_lock(path: Path) -> int:
+def _open_and_lock(path: Path, patience: float) -> int:
+    start = time.monotonic()
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        if not _try(handle):
+        if _try(handle):
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(handle), os.stat(path)):
+                    return handle
+            os.close(handle)  # its holder removed it between our opening and our locking
+        else:
             os.close(handle)
-            raise Busy
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(handle), os.stat(path)):
-                return handle
-        os.close(handle)  # its holder removed it between our opening and our locking
+            if time.monotonic() - start >= patience:
+                raise Busy
+            time.sleep(0.02)
 
 
 def _try(handle: int) -> bool:
