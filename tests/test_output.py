@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 
 from site_builder import build as build_module
-from site_builder import compiled, exchange, lock
+from site_builder import compiled, exchange
+from site_builder import output as output_module
 from site_builder.listing import LIST, listed
 from site_builder.output import is_whole, recover, remove_site, replacing
 from tracer.errors import UserError
@@ -514,7 +515,7 @@ def test_folders_of_the_users_that_may_not_be_written_stay_so(open_folder):
 # Two at once -----------------------------------------------------------------------------------------
 
 def test_of_two_builds_one_is_told_to_wait(output, monkeypatch):
-    monkeypatch.setattr(lock, "PATIENCE", 0.05)
+    monkeypatch.setattr(output_module, "PATIENCE", 0.05)
     ready, go = os.pipe(), os.pipe()
 
     def slow() -> None:
@@ -540,7 +541,7 @@ def test_of_two_builds_one_is_told_to_wait(output, monkeypatch):
 
 def test_many_at_once_leave_one_whole_site(tmp_path, monkeypatch):
     """Each waits a little, so most have their turn; whoever was last, the site is whole, and never one in another."""
-    monkeypatch.setattr(lock, "PATIENCE", 5)
+    monkeypatch.setattr(output_module, "PATIENCE", 5)
     output = tmp_path / "site"
     sites = [{"index.html": f"{n}", f"en/{n}.html": "own"} for n in range(6)]
     children = []
