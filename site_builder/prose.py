@@ -142,10 +142,10 @@ def _recorded(value):
 def _shield(value):
     """Letters and digits in place of recorded text, so that Markdown sees no sign in it.
 
-    A setting is written in full, with a true minus sign: 0.02, 1e−5.
+    A setting is written in full, with a true minus sign: 0.02, 1e−5, 50.
     """
     if isinstance(value, float):
-        return f"{value!r}".replace("e-0", "e-").replace("-", "−")
+        return f"{value!r}".removesuffix(".0").replace("e-0", "e-").replace("-", "−")
     return f"\ue002{value.encode().hex()}\ue003" if isinstance(value, _Recorded) else value
 
 
