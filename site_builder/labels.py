@@ -5,7 +5,8 @@ import re
 from tracer.schema import Trace
 
 FIRST_STRONG_ISOLATE, POP_ISOLATE = "\u2068", "\u2069"  # Unicode Standard Annex 9, section 2.2
-_RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]")
+_RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufeff"
+                            r"\U00010800-\U00010fff\U0001e800-\U0001efff]")
 
 
 def isolated(label: str) -> str:

@@ -164,4 +164,9 @@ def _render_markdown(text: str) -> str:
 
     html = _markdown.render(_MATH.sub(keep, text))
     html = re.sub("\ue000(\\d+)\ue001", lambda match: formulas[int(match[1])], html)
-    return re.sub("\ue002([0-9a-f]*)\ue003", lambda match: f"<bdi>{escape(bytes.fromhex(match[1]).decode())}</bdi>", html)
+    return re.sub("\ue002([0-9a-f]*)\ue003", _as_recorded, html)
+
+
+def _as_recorded(shielded: re.Match) -> str:
+    """Recorded text, set apart: one from right to left must not carry its quotation marks along."""
+    return f"<bdi>{escape(bytes.fromhex(shielded[1]).decode())}</bdi>"
