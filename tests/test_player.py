@@ -44,7 +44,7 @@ def test_walk_to_the_end_by_the_button_and_some_way_back(page, site, recordings,
         assert at["others"] == 0
         assert at["where"].endswith(words("step_of", n=number, total=len(steps)))
         assert at["bar"] == number
-        assert at["said"] == f"{words('step_of', n=number, total=len(steps))}: {at['title']}"
+        assert at["said"] == f"{words('step_of', n=number, total=len(steps))}{words('colon')}{at['title']}"
         assert at["page"] == f"{at['title']} · {words('site')}"
         assert at["listed"] == at["step"]
         assert at["listedTitle"] == at["title"]
