@@ -19,7 +19,7 @@ from tracer.data import Data, check_length, check_same_files, check_same_tokeniz
 from tracer.errors import UserError
 from tracer.evaluation import split_loss, window_starts
 from tracer.fit_settings import SETTINGS, FitSettings
-from tracer.kernel_probe import described, kernels_used
+from tracer.kernel_probe import described, kernels_used, warn_unless_pinned
 from tracer.learning_rate import learning_rate
 from tracer.model import GPT, Config
 from tracer.pretrained import from_pretrained
@@ -58,7 +58,8 @@ class Evaluation:
 class Fit:
     """One run.  `resume`: go on from ``last.pt`` in the output folder, from the start when there is none yet.
 
-    Raises `UserError` before anything is written when data, settings, checkpoint and processes do not fit.
+    Raises `UserError` before anything is written when data, settings, checkpoint and processes do not fit; warns
+    (`KernelWarning`) when the kernels are not the pinned ones that the settings ask for.
     """
 
     def __init__(self, settings: FitSettings, processes: Processes, resume: bool = False):
@@ -68,6 +69,8 @@ class Fit:
         check_length(self.data, settings.context)
         self.precision = _precision(settings.precision, processes.device)
         saved = self._saved(resume)
+        if settings.pin_kernels:
+            warn_unless_pinned()
         torch.manual_seed(settings.seed)
         self.model = _make_model(settings, self.data, saved).to(processes.device).train()
         shape = {name: getattr(self.model.config, name) for name in ("width", "heads", "blocks")}

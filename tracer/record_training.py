@@ -39,11 +39,11 @@ def record_training(job: TrainingJob, tokenizer: Tokenizer,
     Raises `UserError` for a text that is empty or too long; warns (`KernelWarning`) when the kernels are not the pinned
     ones (`tracer.kernels`).
     """
-    warn_unless_pinned()
     torch.set_num_threads(1)  # sums split over threads round differently
     check_shape(job.config)
     check_text(job.text, "text", tokenizer, job.config)
     check_text(job.validation_text, "validation text", tokenizer, job.config)
+    warn_unless_pinned()
     builder = TraceBuilder("training", _how(job, tokenizer))
     x, y = _add_training_text(builder, job, tokenizer)
     torch.manual_seed(job.settings.seed)
