@@ -13,6 +13,7 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 from browser import ARGUMENTS, find_browser  # noqa: E402
 from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playwright  # noqa: E402
+from runs import command, float16, prepared, settings  # noqa: E402, F401  (fixtures of training)
 from shared import common_folder, shared_folder, shared_object  # noqa: E402
 
 from site_builder.build import build  # noqa: E402
