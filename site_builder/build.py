@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -79,12 +80,16 @@ def _side_by_side(jobs: list[Callable]) -> list:
         return [job() for job in jobs]
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork"),
                              initializer=_end_with, initargs=(os.getpid(),)) as pool:
-        return [future.result() for future in [pool.submit(job) for job in jobs]]
+        try:
+            return [future.result() for future in [pool.submit(job) for job in jobs]]
+        except BrokenProcessPool:
+            raise UserError("a process of this build was ended from outside: see that there is memory enough, "
+                            "and build again") from None
 
 
 def _end_with(parent: int) -> None:
     """Let this process end when `parent` is killed: it would wait for work, and hold the lock, for good."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches both: the parent alone speaks of it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all: the parent, which alone speaks of it, ends them
     die_with_parent = 1  # PR_SET_PDEATHSIG
     ctypes.CDLL(None).prctl(die_with_parent, signal.SIGKILL)
     if os.getppid() != parent:

@@ -80,8 +80,9 @@ def remove(folder: Path) -> None:
     except PermissionError:
         for root, folders, _ in os.walk(folder):
             for name in folders:
-                with suppress(OSError):
-                    os.chmod(os.path.join(root, name), 0o700)  # of folders alone: files may be links to the user's
+                inside = os.path.join(root, name)
+                if not os.path.islink(inside):  # and no files: they may be the user's, under a second name
+                    os.chmod(inside, 0o700)
         shutil.rmtree(folder)
 
 
@@ -207,6 +208,7 @@ def _finish_inside(output: Path) -> None:
 def _check_half(output: Path, old: Listed, new: Listed) -> None:
     for path in sorted({*old.files, *new.files}):
         digests = {one.files[path] for one in (old, new) if path in one.files}
-        if os.path.lexists(output / path) and not any(holds(output / path, digest) for digest in digests):
+        linked = any((output / folder).is_symlink() for folder in PurePosixPath(path).parents[:-1])
+        if linked or (os.path.lexists(output / path) and not any(holds(output / path, digest) for digest in digests)):
             raise UserError(f"{output / path} was changed while a killed build was half in place: "
                             "move it away, and build again")

@@ -11,9 +11,10 @@ from pathlib import Path, PurePosixPath
 
 from site_builder.exchange import SITE, finish, is_half, is_left, remove, take_place
 from site_builder.listing import LIST, holds, listed, write_list
-from site_builder.lock import Busy, locked
 from tracer.errors import UserError
+from tracer.lock import Busy, locked
 
+PATIENCE = 1.0  # seconds for another build: one that was killed is soon gone, one that works takes longer
 # What a web host keeps in the folder that it serves: a site may be built beside it, as beside hidden files.
 HOST_FILES = {"CNAME", "_headers", "_redirects", "robots.txt"}
 
@@ -100,7 +101,7 @@ def remove_site(folder: Path) -> None:
 @contextmanager
 def _alone(folder: Path, lock: Path) -> Iterator[None]:
     try:
-        with locked(lock):
+        with locked(lock, PATIENCE):
             yield
     except Busy:
         raise UserError(f"{folder}: another build is writing it: wait until it has ended") from None

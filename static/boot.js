@@ -7,6 +7,7 @@
   const root = document.documentElement;
   const PATIENCE = 10000; // ms after the page is read; what comes later still starts
   let started = false;
+  let timer = 0;
   let steps = null; // when they are shown as text: [section, its text, its id]
   let why = null; // the first thing that went wrong: [what the notice tells, a detail]
 
@@ -58,6 +59,7 @@
       showPlayer();
       run();
       started = true;
+      clearTimeout(timer);
     },
   };
 
@@ -71,6 +73,6 @@
   }, true);
   addEventListener("unhandledrejection", ({ reason }) => note("failed", reason?.message ?? String(reason)));
   addEventListener("load", () => setTimeout(showText));
-  document.addEventListener("readystatechange", () => setTimeout(showText, PATIENCE), { once: true }); // all is read
+  document.addEventListener("readystatechange", () => { timer = setTimeout(showText, PATIENCE); }, { once: true }); // all is read
   root.classList.add("scripts");
 }

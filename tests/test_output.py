@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 
 from site_builder import build as build_module
-from site_builder import compiled, exchange, lock
+from site_builder import compiled, exchange
+from site_builder import output as output_module
 from site_builder.listing import LIST, listed
 from site_builder.output import is_whole, recover, remove_site, replacing
 from tracer.errors import UserError
@@ -493,18 +494,28 @@ def test_a_parent_that_may_not_be_written_is_not_needed(open_folder):
 
 def test_folders_of_the_users_that_may_not_be_written_stay_so(open_folder):
     output = open_folder / "site"
-    assert in_child(lambda: (publish(output, OLD), put(output, MINE), (output / ".git").chmod(0o555)),
-                    user=NOBODY) == 0
+    elsewhere = open_folder / "elsewhere"
+
+    def start() -> None:
+        publish(output, OLD)
+        put(output, MINE)
+        elsewhere.mkdir(mode=0o755)
+        (output / "out").symlink_to(elsewhere)
+        (output / ".git" / "out").symlink_to(elsewhere)
+        (output / ".git").chmod(0o555)
+
+    assert in_child(start, user=NOBODY) == 0
     assert in_child(lambda: publish(output, NEW), user=NOBODY) == 0
     assert without_list(output) == NEW | MINE
     assert (output / ".git").stat().st_mode & 0o777 == 0o555
-    assert [path.name for path in open_folder.iterdir()] == ["site"]
+    assert elsewhere.stat().st_mode & 0o777 == 0o755
+    assert sorted(path.name for path in open_folder.iterdir()) == ["elsewhere", "site"]
 
 
 # Two at once -----------------------------------------------------------------------------------------
 
 def test_of_two_builds_one_is_told_to_wait(output, monkeypatch):
-    monkeypatch.setattr(lock, "PATIENCE", 0.05)
+    monkeypatch.setattr(output_module, "PATIENCE", 0.05)
     ready, go = os.pipe(), os.pipe()
 
     def slow() -> None:
@@ -530,7 +541,7 @@ def test_of_two_builds_one_is_told_to_wait(output, monkeypatch):
 
 def test_many_at_once_leave_one_whole_site(tmp_path, monkeypatch):
     """Each waits a little, so most have their turn; whoever was last, the site is whole, and never one in another."""
-    monkeypatch.setattr(lock, "PATIENCE", 5)
+    monkeypatch.setattr(output_module, "PATIENCE", 5)
     output = tmp_path / "site"
     sites = [{"index.html": f"{n}", f"en/{n}.html": "own"} for n in range(6)]
     children = []
@@ -615,3 +626,13 @@ def test_ctrl_c_is_one_word(tmp_path):
     assert process.returncode != 0
     assert out + err.strip() == "Aborted!"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_helper_that_is_killed_is_one_line():
+    """As the system does when memory runs out."""
+    with pytest.raises(UserError, match="was ended from outside"):
+        build_module._side_by_side([int, _kill_oneself])
+
+
+def _kill_oneself() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)

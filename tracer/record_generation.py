@@ -10,6 +10,7 @@ from torch import Tensor
 from tracer.checkpoint import Checkpoint
 from tracer.errors import UserError
 from tracer.forecast import Forecast, check_generation_size
+from tracer.kernel_probe import warn_unless_pinned
 from tracer.model import GPT, Config
 from tracer.origin import KEY
 from tracer.record_cache import CachedRounds
@@ -56,9 +57,11 @@ def record_generation(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tok
                       route: str = "generation") -> Trace:
     """Generate from `checkpoint` as `job` says and record every round.  `route`: the page it is for.
 
-    Raises `UserError` for a prompt that is empty or that the context does not hold.  Stops at the end
-    token or at `max_new_tokens`.  Once the ids are more than the context holds, a round takes the last ones.
+    Raises `UserError` for a prompt that is empty or that the context does not hold; warns (`KernelWarning`) when
+    the kernels are not the pinned ones (`tracer.kernels`).  Stops at the end token or at `max_new_tokens`.  Once
+    the ids are more than the context holds, a round takes the last ones.
     """
+    warn_unless_pinned()
     torch.set_num_threads(1)
     model, config = checkpoint.model.eval(), checkpoint.model.config
     model.explicit = True

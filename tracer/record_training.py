@@ -11,6 +11,7 @@ from tracer.checkpoint import Checkpoint
 from tracer.errors import UserError
 from tracer.first_update import TABLE, add_first_update, forward, record_first_update
 from tracer.forecast import Forecast, check_training_size
+from tracer.kernel_probe import kernels_used, warn_unless_pinned
 from tracer.model import GPT, Config
 from tracer.ops import KINDS
 from tracer.origin import KEY
@@ -43,7 +44,12 @@ def expected_training(job: TrainingJob, tokenizer: Tokenizer) -> Forecast:
 
 def record_training(job: TrainingJob, tokenizer: Tokenizer,
                     progress: Callable[[int, float], None] = lambda number, loss: None) -> tuple[Trace, Checkpoint]:
-    """Train as `job` says and record it.  Raises `UserError` as `expected_training` does, before anything is done."""
+    """Train as `job` says and record it.
+
+    Raises `UserError` as `expected_training` does, before anything is done; warns (`KernelWarning`) when the kernels
+    are not the pinned ones (`tracer.kernels`).
+    """
+    warn_unless_pinned()
     torch.set_num_threads(1)  # sums split over threads round differently
     expected_training(job, tokenizer)
     builder = TraceBuilder("training", _how(job, tokenizer))
@@ -77,7 +83,7 @@ def _how(job: TrainingJob, tokenizer: Tokenizer) -> dict:
 def environment(tokenizer: Tokenizer) -> dict:
     """What a recording's last digits depend on."""
     return {"tokenizer": tokenizer.name, "torch": torch.__version__.split("+")[0], "tiktoken": version("tiktoken"),
-            "kernels": torch.backends.cpu.get_cpu_capability(), "threads": torch.get_num_threads()}
+            "kernels": kernels_used(), "threads": torch.get_num_threads()}
 
 
 def _add_training_text(builder: TraceBuilder, job: TrainingJob, tokenizer: Tokenizer) -> tuple[Tensor, Tensor]:
