@@ -18,6 +18,7 @@ from tracer.experiment_figures import verify_experiment
 from tracer.experiment_schema import RECORD_AGAIN as MEASURE_AGAIN
 from tracer.experiment_schema import experiment_path, load_experiments
 from tracer.schema import RECORD_AGAIN, Trace, load
+from tracer.strict_json import read_bytes
 from tracer.together import read_newest
 
 FOLDER = Path(__file__).parent / "__pycache__" / "verified"
@@ -26,18 +27,25 @@ KEPT = 100  # hashes; the oldest go
 
 def read_recording(path: Path, route: str) -> Trace:
     """The recording of that route.  Raises `UserError` that names the step whose numbers do not follow."""
-    before = read_newest(path) if path.is_file() else b""
+    before = _content(path)
     trace = load(path)
     if trace.route != route:
         raise UserError(f"{path}: this is a recording of the route {trace.route!r}: name the file {trace.route}.json")
     content = _content_hash(path, trace)
-    if read_newest(path) != before:
+    if _content(path) != before:
         raise UserError(f"{path} was replaced while it was read: build again")
     if not _is_known(content):
         checks = sorted(verifier.verify(trace), key=lambda check: not _is_given(trace, check))
         _refuse_wrong(path, checks, RECORD_AGAIN)
         _keep(content)
     return trace
+
+
+def _content(path: Path) -> bytes:
+    """Nothing for a file that cannot be read: `load` says why."""
+    with suppress(UserError):
+        return read_bytes(path)
+    return b""
 
 
 def read_experiments(traces: Path) -> dict[str, dict]:

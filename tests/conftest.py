@@ -13,11 +13,13 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 from browser import ARGUMENTS, find_browser  # noqa: E402
 from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playwright  # noqa: E402
+from runs import command, float16, prepared, settings  # noqa: E402, F401  (fixtures of training)
 from shared import common_folder, shared_folder, shared_object  # noqa: E402
 
 from site_builder.build import build  # noqa: E402
 from tracer import schema  # noqa: E402
 from tracer.checkpoint import Checkpoint  # noqa: E402
+from tracer.kernel_probe import described, kernels_used  # noqa: E402
 from tracer.record_generation import GenerationJob, record_generation  # noqa: E402
 from tracer.record_training import TrainingJob, record_training  # noqa: E402
 from tracer.schema import Trace  # noqa: E402
@@ -27,6 +29,10 @@ torch.set_num_threads(1)
 
 TRACES = Path(__file__).resolve().parent.parent / "traces"
 PATIENCE = 40_000  # milliseconds: a busy machine is slow, a hanging page ends all the same
+
+
+def pytest_report_header() -> str:
+    return f"kernels: {described(kernels_used())}"
 
 
 @dataclass(frozen=True)

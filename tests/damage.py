@@ -17,6 +17,7 @@ import orjson
 
 from tracer import schema, trace_json
 from tracer.model import Config
+from tracer.origin import KEY, recomputed_hash
 from tracer.record_generation import GenerationJob, record_generation
 from tracer.record_training import TrainingJob, record_training
 from tracer.summary import summarise
@@ -220,6 +221,7 @@ def reseal(damage: Damage, path: Path) -> None:
         path.write_bytes(orjson.dumps(body))
         trace = trace_json.from_json(body, path.parent)
         body["summary"] = summarise(trace)
+        trace.make[KEY] = recomputed_hash(trace)  # the same object as in `body`
         body["outline_sha256"] = schema.outline_hash(trace)
         path.write_bytes(orjson.dumps(body))
     except Exception:

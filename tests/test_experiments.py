@@ -17,6 +17,7 @@ from tracer.experiment_cache import run_cache
 from tracer.experiment_depth import run_depth
 from tracer.experiment_schema import check_experiment, load_experiment, load_experiments, save_experiment
 from tracer.fit_settings import make_settings, read_settings
+from tracer.lock import locked
 from tracer.model import GPT, Config
 from tracer.run_log import read_log
 
@@ -151,6 +152,15 @@ def test_runs_on_another_text_or_with_unknown_samples_are_left_alone(text, short
         with pytest.raises(UserError, match=r"sample\.json does not say what the samples of the runs are"):
             run_depth(text, short_runs, SHORT, (1,), "one", 5)
         (short_runs / "sample.json").write_bytes(before[short_runs / "sample.json"])
+
+
+def test_two_experiments_do_not_share_a_folder(text, short_runs):
+    before = contents(short_runs)
+    for folder, option in ((short_runs, "--runs"), (short_runs / "1-blocks", "--output")):
+        says = f"another process writes into {folder}: .*{option}"
+        with locked(folder / ".lock"), pytest.raises(UserError, match=says):
+            run_depth(text, short_runs, SHORT, (1,), "one", 5)
+        assert contents(short_runs) == before
 
 
 # Cache -------------------------------------------------------------------------------------------------

@@ -119,6 +119,7 @@ def test_passes_of_the_recordings(training_trace, generation_trace, fresh):
     ids, weights = passes["evaluation.validation"]
     assert ids.tolist() == training_trace.summary["validation_ids"]
     np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-6)
+    ids, weights = recorded_passes(fresh.training)["evaluation.validation"]  # of the model that is at hand
     np.testing.assert_allclose(weights, attention_weights(fresh.checkpoint.model, ids.tolist()), rtol=1e-5, atol=1e-7)
     rounds = recorded_passes(generation_trace)
     assert [weights.shape for _, weights in rounds.values()] == [(2, 2, n, n) for n in range(1, 6)]

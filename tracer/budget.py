@@ -25,18 +25,17 @@ class Forecast:
 def forecast(trace: Trace, replay: Replay) -> Forecast:
     """What `verify` takes: every step that is held is computed, and what it follows from, once."""
     held = sum(array.data.nbytes for array in trace.arrays.values() if array.data is not None)
-    wanted = replay.wanted()
     found, alive, known = Forecast(0.0, held, ""), 0, {}
     for step in trace.steps.values():
         array = trace.arrays[step.id]
-        if not array.derived or step.id in wanted:
+        if not array.derived or step.id in replay.wanted:
             cost = _cost(trace, replay, step, known)
             found.work += cost.work + A_STEP + COMPARING * array.size
             memory = held + alive + cost.memory + (0 if array.derived else 64 * array.size)
             if memory > found.memory:
                 found.memory, found.step = memory, step.id
             alive += PAIR * array.size if array.derived else 0
-        alive -= sum(PAIR * trace.arrays[name].size for name in replay.done_after(step.id))
+        alive -= sum(PAIR * trace.arrays[name].size for name in replay.done_after.get(step.id, ()))
     return found
 
 

@@ -4,6 +4,7 @@ import importlib
 import math
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +15,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from tracer.errors import UserError
+from tracer.errors import UserError, os_error_line
+from tracer.kernels import KernelWarning, pin_kernels
+from tracer.together import CHECKPOINT
 
-CHECKPOINT = "checkpoint.pt"
 NO_MEMORY = ("allocate memory", "Storage size calculation overflowed")  # what torch says then
 # What is recorded may hold brackets and colons: no markup.  In a file or a pipe no line is ever folded.
 out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 1000)
@@ -39,7 +41,7 @@ def main() -> None:
     except UserError as error:
         _fail(str(error))
     except OSError as error:
-        _fail(f"{error.filename or 'file'}: {error.strerror}; check the path and the disk")
+        _fail(os_error_line(error))
     except ArithmeticError as error:  # the recorder checks what it writes
         _fail(f"{error}; this recording was not written: choose a smaller lr, or report this with the command you gave")
     except (MemoryError, RuntimeError) as error:
@@ -58,17 +60,25 @@ def commands() -> None:
     """Record one update and one generation of a tiny GPT, every number of it; train and run models of any size."""
 
 
-def _needs(*packages: str) -> None:
-    """Raises `UserError` that says what to install when one of them is missing."""
-    from tracer.kernels import pin_kernels
+def _needs(*packages: str, pin: bool = False) -> None:
+    """Raises `UserError` that says what to install when one of them is missing.
 
-    pin_kernels()
+    `pin`: torch shall take the kernels of a recording; one line on stderr says so when it does not.
+    """
+    if pin:
+        pin_kernels()
     try:
         for package in packages:
             importlib.import_module(package)
     except ImportError as error:
         raise UserError(f"{error.name} is not installed, recording needs it: run `make traces`, "
                         "or `pip install '.[record]'`") from None
+    if pin:
+        from tracer.kernel_probe import why_not_pinned
+
+        warnings.simplefilter("ignore", KernelWarning)  # said here once, in one line
+        if reason := why_not_pinned():
+            click.echo(f"note: {reason}", err=True)
 
 
 def _check_output(folder: Path) -> None:
@@ -77,7 +87,15 @@ def _check_output(folder: Path) -> None:
     while not place.exists():
         place = place.parent
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        raise UserError(f"cannot write into {folder}: choose another --output")
+        raise UserError(f"cannot write into {folder}: choose another --output ({_why_not(place)})")
+
+
+def _why_not(place: Path) -> str:
+    if not place.is_dir():
+        return f"{place} is a file"
+    if hasattr(os, "statvfs") and os.statvfs(place).f_flag & os.ST_RDONLY:
+        return f"{place} lies on a disk that can only be read"
+    return f"this user may not write into {place}"
 
 
 def _check_output_file(path: Path) -> None:
@@ -141,9 +159,11 @@ GENERATION = _options(
 @OUTPUT
 def train(output: Path, **options) -> None:
     """Train from scratch; write training.json and checkpoint.pt."""
-    _needs("torch", "tiktoken")
+    _needs("torch", "tiktoken", pin=True)
     _check_output(output)
-    trace, checkpoint = _train(_training_job(options))
+    job = _training_job(options)
+    _check_training(job)
+    trace, checkpoint = _train(job)
     _write(output, {"training": trace}, checkpoint)
 
 
@@ -153,7 +173,7 @@ def train(output: Path, **options) -> None:
 @OUTPUT
 def generate(output: Path, checkpoint: Path | None, **options) -> None:
     """Continue a prompt with a checkpoint; write generation.json and long.json."""
-    _needs("torch", "tiktoken")
+    _needs("torch", "tiktoken", pin=True)
     _check_output(output)
     from tracer.checkpoint import load_checkpoint
     from tracer.origin import check_training
@@ -170,13 +190,11 @@ def generate(output: Path, checkpoint: Path | None, **options) -> None:
 @OUTPUT
 def record(output: Path, **options) -> None:
     """Train, then generate: all recordings of the site, written at one moment."""
-    _needs("torch", "tiktoken")
+    _needs("torch", "tiktoken", pin=True)
     _check_output(output)
-    from tracer.record_generation import check_job
-    from tracer.tokenizer import gpt2
-
     training, generation = _training_job(options), _generation_job(options)
-    check_job(generation, gpt2(), training.config)  # before the training, not after it
+    _check_training(training)
+    _check_generation(generation, training.text, training.config)  # before the training, not after it
     trace, checkpoint = _train(training)
     _write(output, {"training": trace, **_generate(checkpoint, generation)}, checkpoint)
 
@@ -200,6 +218,16 @@ def _generation_job(options: dict):
                          options["max_new_tokens"])
 
 
+def _check_training(job) -> None:
+    """Says when its recording is large, refuses what is too large."""
+    from tracer.forecast import when_large
+    from tracer.record_training import expected_training
+    from tracer.tokenizer import gpt2
+
+    if large := when_large(expected_training(job, gpt2())):
+        err.print(large, soft_wrap=True)
+
+
 def _train(job) -> tuple:
     """The recording and the checkpoint."""
     from tracer.record_training import record_training
@@ -213,51 +241,34 @@ def _train(job) -> tuple:
     return trace, checkpoint
 
 
-def _generate(checkpoint, job) -> dict:
-    """The recordings of both routes that continue a prompt."""
-    from tracer.record_generation import past_context_job, record_generation
+def _check_generation(job, text: str, config) -> dict:
+    """The jobs of both routes that continue a prompt; says when they are large, refuses what is too large."""
+    from tracer.forecast import when_large
+    from tracer.record_generation import check_job, past_context_job
     from tracer.tokenizer import gpt2
 
-    long = past_context_job(job, checkpoint.text, gpt2(), checkpoint.model.config)
+    check_job(job, gpt2(), config)
+    jobs = {"generation": job, "long": past_context_job(job, text, gpt2(), config)}
+    for route, own in jobs.items():
+        if large := when_large(check_job(own, gpt2(), config, route)):
+            err.print(f"{route}: {large}", soft_wrap=True)
+    return jobs
+
+
+def _generate(checkpoint, job) -> dict:
+    """The recordings of both routes."""
+    from tracer.record_generation import record_generation
+    from tracer.tokenizer import gpt2
+
+    jobs = _check_generation(job, checkpoint.text, checkpoint.model.config)
     return {route: record_generation(own, checkpoint, gpt2(), lambda number, token, text: out.print(
-        f"round {number}: id {token}, shows {text!r}"), route) for route, own in (("generation", job), ("long", long))}
+        f"round {number}: id {token}, shows {text!r}"), route) for route, own in jobs.items()}
 
 
 def _write(folder: Path, traces: dict, checkpoint=None) -> None:
-    """All files at one moment; then what the recordings before needed goes."""
-    from tracer.schema import files_of
-    from tracer.together import replace_together
+    from tracer.record_set import write_set
 
-    files = {name: content for route, trace in traces.items()
-             for name, content in files_of(trace, folder / f"{route}.json").items()}
-    if checkpoint:
-        from tracer.checkpoint import checkpoint_bytes
-
-        files[CHECKPOINT] = checkpoint_bytes(checkpoint)
-    replace_together(folder, files)
-    for route, trace in traces.items():
-        of = (f"{trace.summary['parameters']:,} parameters" if route == "training" else
-              f"text {trace.summary['text']!r}")
-        out.print(f"wrote {folder / route}.json: {len(trace.steps)} steps, {of}")
-    _tidy(folder)
-
-
-def _tidy(folder: Path) -> None:
-    """Array files that nothing needs any more go; says when the recordings in the folder are no set."""
-    from tracer.origin import check_set, origin_of
-    from tracer.schema import load_all, unused_files
-
-    try:
-        traces = load_all(folder)
-    except UserError as error:
-        err.print(f"old array files are kept, for not every recording in the folder can be read: {error}")
-        return
-    for path in unused_files(folder, traces.values()):
-        path.unlink()
-    try:
-        check_set(folder, {name: origin_of(trace) for name, trace in traces.items()})
-    except UserError as error:
-        err.print(f"not yet a set: {error}")
+    write_set(folder, traces, checkpoint, out.print, err.print)
 
 
 @contextmanager

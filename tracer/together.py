@@ -19,6 +19,7 @@ from tracer.atomic import write_atomically
 
 NEW = ".new"
 ARRAYS = "arrays"
+CHECKPOINT = "checkpoint.pt"
 
 
 def places(path: Path) -> tuple[Path, Path]:

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from tracer import schema
-from tracer.budget import check_budget
 from tracer.ops import KINDS
 from tracer.ops.replay import Replay
 from tracer.recorder import Call, Recorder
 from tracer.schema import Array, Chapter, Step, Trace, View
 from tracer.summary import summarise
+from tracer.validation import validate
 from tracer.verify import Check, beyond_float32, compare, find_rounding
 
 
@@ -81,24 +81,29 @@ class TraceBuilder:
     def finish(self) -> Trace:
         """The whole trace, checked: what is written has been recomputed once already.
 
-        Raises `UserError` for one that would take too much to recompute.
+        Raises `UserError` for one that `schema.load` would refuse.
         """
         trace = self.trace
+        validate(trace)
         replay = Replay(trace, schema.AXES)
-        check_budget(trace, replay)
         for step in trace.steps.values():
             if trace.arrays[step.id].derived:
                 self._check_derived(replay, step)
-                continue
-            check = self._settle(replay, step)
-            if check.problem and self._hold_operands(step):
+            elif self._check_held(replay, step):
                 replay = Replay(trace, schema.AXES)
-                check = self._settle(replay, step)
-            if check.problem:
-                raise ArithmeticError(f"step {step.id} ({check.kind}) does not follow from its operands: "
-                                      f"{check.problem}")
+            replay.forget_after(step.id)
         trace.summary = summarise(trace)
         return trace
+
+    def _check_held(self, replay: Replay, step: Step) -> bool:
+        """Whether operands had to be held for it.  Raises `ArithmeticError` for what does not follow all the same."""
+        check = self._settle(replay, step)
+        held = bool(check.problem) and self._hold_operands(step)
+        if held:
+            check = self._settle(Replay(self.trace, schema.AXES), step)
+        if check.problem:
+            raise ArithmeticError(f"step {step.id} ({check.kind}) does not follow from its operands: {check.problem}")
+        return held
 
     def _settle(self, replay: Replay, step: Step) -> Check:
         """Note the rounding that the step's numbers carry, and check them."""

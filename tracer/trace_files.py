@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 
 from tracer.errors import UserError
-from tracer.strict_json import parse, read_bytes
+from tracer.strict_json import MOST_BYTES, parse, read_bytes
 from tracer.together import replace_together
 from tracer.trace import DTYPES, Array, Step, Trace, chapters_to_json, content_hash, outline_hash
 
@@ -30,7 +30,10 @@ def save(trace: Trace, path: Path) -> None:
 
 
 def files_of(trace: Trace, path: Path) -> dict[str, bytes]:
-    """The files of the trace, by name in the folder of `path`, where it is going to be."""
+    """The files of the trace, by name in the folder of `path`, where it is going to be.
+
+    Raises `UserError` for a trace that is too large to be read again.
+    """
     share_content(trace)
     files: dict[str, bytes] = {}
     arrays = {name: _array_to_json(array, files) for name, array in trace.arrays.items()}
@@ -46,7 +49,10 @@ def files_of(trace: Trace, path: Path) -> dict[str, bytes]:
     trace.label_files = {entry["file"]: lists[name] for name, entry in trace.labels.items() if isinstance(entry, dict)}
     trace.folder = path.parent
     trace.outline_sha256 = body["outline_sha256"] = outline_hash(trace)
-    return files | {path.name: orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY) + b"\n"}
+    content = orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY) + b"\n"
+    if len(content) > MOST_BYTES:
+        raise UserError(f"{path} would be {len(content):,} bytes, of which {MOST_BYTES:,} can be read: record less")
+    return files | {path.name: content}
 
 
 def share_content(trace: Trace) -> None:

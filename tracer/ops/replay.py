@@ -1,6 +1,7 @@
 """Bind a recorded step to its kind, and compute again what it made."""
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
@@ -55,7 +56,6 @@ class Replay:
         self.trace, self.axes = trace, axes
         self._derived: dict[str, Rounded] = {}
         self._equations: dict[tuple, list[Equation]] = {}
-        self._done: dict[str, list[str]] | None = None
 
     def equations(self, step) -> list[Equation]:
         """The step's equations in the letters of its arrays' axes; the same list for the same axes."""
@@ -73,32 +73,30 @@ class Replay:
         shapes = {operand: arrays[name].shape for operand, name in step.operands.items()}
         return letter_sizes(self.equations(step), arrays[step.id].shape, shapes)
 
-    def wanted(self) -> set[str]:
-        """The derived arrays from which something follows that is held."""
-        return {name for names in self._last_uses().values() for name in names}
+    @cached_property
+    def wanted(self) -> dict[str, str]:
+        """The derived arrays from which something follows that is held → the last held array that does."""
+        last: dict[str, str] = {}
+        for step in reversed(self.trace.steps.values()):
+            user = last.get(step.id) if self.trace.arrays[step.id].derived else step.id
+            for name in step.operands.values() if user else ():
+                if self.trace.arrays[name].derived:
+                    last.setdefault(name, user)
+        return last
 
-    def done_after(self, step_id: str) -> list[str]:
-        """The derived arrays that no held array follows from after this step's."""
-        return self._last_uses().get(step_id, [])
+    @cached_property
+    def done_after(self) -> dict[str, list[str]]:
+        """Held array → the derived arrays that it is the last to follow from."""
+        found: dict[str, list[str]] = {}
+        for name, user in self.wanted.items():
+            found.setdefault(user, []).append(name)
+        return found
 
     def forget_after(self, step_id: str) -> None:
         """Let go of the derived arrays that no later step needs."""
-        for name in self.done_after(step_id):
+        unwanted = [step_id] if step_id in self._derived and step_id not in self.wanted else []
+        for name in [*self.done_after.get(step_id, ()), *unwanted]:
             self._derived.pop(name, None)
-
-    def _last_uses(self) -> dict[str, list[str]]:
-        """Held array → the derived arrays that it is the last to follow from."""
-        if self._done is None:
-            last: dict[str, str] = {}  # derived array → the last held array that follows from it
-            for step in reversed(self.trace.steps.values()):
-                user = last.get(step.id) if self.trace.arrays[step.id].derived else step.id
-                for name in step.operands.values() if user else ():
-                    if self.trace.arrays[name].derived:
-                        last.setdefault(name, user)
-            self._done = {}
-            for name, user in last.items():
-                self._done.setdefault(user, []).append(name)
-        return self._done
 
     def values(self, name: str) -> np.ndarray:
         """Recorded numbers, or for a derived array the computed ones, rounded to its dtype."""
