@@ -47,5 +47,5 @@ class Strings:
         return {key: words[self.language] for key, words in _table().items()}
 
     def for_scripts(self) -> dict[str, str]:
-        """The words for a route's scripts; the page of experiments has none."""
-        return {key: word for key, word in self.all().items() if not key.startswith("experiments.")}
+        """The words for a route's scripts; others stand in the pages."""
+        return {key: word for key, word in self.all().items() if not key.startswith(("experiments.", "not_started."))}

@@ -8,18 +8,39 @@ import torch
 from torch import Tensor, nn
 
 from tracer import schema
+from tracer.errors import UserError
 from tracer.ops import KINDS
 from tracer.ops.replay import Replay
 from tracer.recorder import Call, Recorder
 from tracer.schema import Array, Chapter, Step, Trace, View
 from tracer.summary import summarise
+from tracer.validation import validate
 from tracer.verify import Check, beyond_float32, compare, find_rounding
 
 
 def to_numpy(tensor: Tensor) -> np.ndarray:
-    """float32 for every floating dtype (bfloat16 has no NumPy twin), int64 for whole numbers."""
+    """float32 for every floating dtype (bfloat16 has no NumPy twin), int64 for whole numbers.
+
+    Raises `UserError` for numbers that these do not hold.
+    """
     tensor = tensor.detach().cpu()
-    return tensor.to(torch.float32 if tensor.is_floating_point() else torch.int64).numpy()
+    if tensor.layout != torch.strided or tensor.is_complex() or tensor.is_quantized:
+        kind = str(tensor.layout if tensor.layout != torch.strided else tensor.dtype).removeprefix("torch.")
+        raise UserError(f"{kind} numbers cannot be recorded: a recording holds dense float32 and int64")
+    if tensor.dtype == torch.uint64:
+        return _as_int64(tensor.numpy())
+    if not tensor.is_floating_point():
+        return tensor.to(torch.int64).numpy()
+    numbers = tensor.to(torch.float32)
+    if tensor.dtype == torch.float64 and bool((numbers.isinf() & tensor.isfinite()).any()):
+        raise UserError("float64 numbers beyond the range of float32 cannot be recorded")
+    return numbers.numpy()
+
+
+def _as_int64(array: np.ndarray) -> np.ndarray:
+    if array.dtype == np.uint64 and array.max(initial=0) > np.iinfo(np.int64).max:
+        raise UserError("whole numbers beyond the range of int64 cannot be recorded")
+    return array.astype(np.int64)
 
 
 class TraceBuilder:
@@ -57,8 +78,9 @@ class TraceBuilder:
              derived: bool = False, shape: tuple[int, ...] = ()) -> str:
         """An array that `kind` made from `operands`.
 
-        A derived one keeps its numbers only to be checked; where PyTorch gives none (`values` None, with
-        the `shape`), what is made from it is checked instead.
+        Of `attributes` those are kept that the equations read.  A derived one keeps its numbers only to be
+        checked; where PyTorch gives none (`values` None, with the `shape`), what is made from it is checked
+        instead.
         """
         data = None if values is None else _as_array(values)
         if data is not None:
@@ -67,7 +89,8 @@ class TraceBuilder:
                         None if derived else data, derived=derived))
         if derived and data is not None:
             self._kept[name] = data
-        self.trace.steps[name] = Step(name, kind, target, operands, attributes or {})
+        needed = {setting: (attributes or {})[setting] for setting in KINDS[kind].settings(target)}
+        self.trace.steps[name] = Step(name, kind, target, operands, needed)
         return name
 
     def _add(self, array: Array) -> None:
@@ -76,22 +99,31 @@ class TraceBuilder:
         self.trace.arrays[array.name] = array
 
     def finish(self) -> Trace:
-        """The whole trace, checked: what is written has been recomputed once already."""
+        """The whole trace, checked: what is written has been recomputed once already.
+
+        Raises `UserError` for one that `schema.load` would refuse.
+        """
         trace = self.trace
+        validate(trace)
         replay = Replay(trace, schema.AXES)
         for step in trace.steps.values():
             if trace.arrays[step.id].derived:
                 self._check_derived(replay, step)
-                continue
-            check = self._settle(replay, step)
-            if check.problem and self._hold_operands(step):
+            elif self._check_held(replay, step):
                 replay = Replay(trace, schema.AXES)
-                check = self._settle(replay, step)
-            if check.problem:
-                raise ArithmeticError(f"step {step.id} ({check.kind}) does not follow from its operands: "
-                                      f"{check.problem}")
+            replay.forget_after(step.id)
         trace.summary = summarise(trace)
         return trace
+
+    def _check_held(self, replay: Replay, step: Step) -> bool:
+        """Whether operands had to be held for it.  Raises `ArithmeticError` for what does not follow all the same."""
+        check = self._settle(replay, step)
+        held = bool(check.problem) and self._hold_operands(step)
+        if held:
+            check = self._settle(Replay(self.trace, schema.AXES), step)
+        if check.problem:
+            raise ArithmeticError(f"step {step.id} ({check.kind}) does not follow from its operands: {check.problem}")
+        return held
 
     def _settle(self, replay: Replay, step: Step) -> Check:
         """Note the rounding that the step's numbers carry, and check them."""
@@ -128,7 +160,7 @@ def _as_array(values) -> np.ndarray:
     if isinstance(values, Tensor):
         return to_numpy(values)
     array = np.asarray(values)
-    return array.astype(np.int64) if array.dtype.kind in "iub" else array
+    return _as_int64(array) if array.dtype.kind in "iub" else to_numpy(torch.from_numpy(array))
 
 
 @dataclass
@@ -220,29 +252,24 @@ def add_parameters(builder: TraceBuilder, model: nn.Module, values: dict[str, Te
         builder.source(prefix + name, tensor, axes[name], labels)
 
 
+def check_complete(run: Pass) -> None:
+    """Raises `UserError` where the recorder missed something that the trace has no other name for."""
+    missed = next((notice for notice in run.recorder.notices if notice.about not in run.inputs), None)
+    if missed:
+        raise UserError(f"the recording would not be whole: {missed}")
+
+
 def add_forward(builder: TraceBuilder, run: Pass, chapter_of=None) -> None:
     """Every step of a recorded forward pass.  `chapter_of`: path → chapter, when it opens chapters."""
+    check_complete(run)
     opened = None
     for call in run.recorder.calls:
         if not call.is_step or not call.made:
-            continue
-        if _hands_on(run, call):
-            continue
+            continue  # of a step: it returned what it was given (dropout in eval mode)
         if chapter_of and (chapter := chapter_of(call.path)) != opened:
             builder.chapter(chapter)
             opened = chapter
         _add_call(builder, run, call, builder.view(run.prefix + run.view_of(call.path)))
-
-
-def _hands_on(run: Pass, call: Call) -> bool:
-    """Whether the call returned what it was given (dropout in eval mode): its result has that name too."""
-    made, given = call.outputs.get("out"), next(iter(call.inputs.values()), None)
-    same = made is not None and given is not None and call.made == [made] and any(
-        operand not in (*call.inputs, *call.outputs) and own_parameter(call, operand) not in run.parameter_names
-        for operand in KINDS[call.module.kind].operands("out"))
-    if same:
-        run.inputs[made] = run.array_name(given)
-    return same
 
 
 def _add_call(builder: TraceBuilder, run: Pass, call: Call, view: View) -> None:
@@ -266,8 +293,7 @@ def _add_call(builder: TraceBuilder, run: Pass, call: Call, view: View) -> None:
 
 def add_backward(builder: TraceBuilder, run: Pass, gradients: dict[str, Tensor]) -> None:
     """Every gradient, from the loss back: of activations, and (`gradients`) of parameters."""
-    # What a call handed on as it got it has the same gradient, under the same name.
-    steps = [call for call in run.recorder.calls if call.is_step and call.made and call.made[0] not in run.inputs]
+    steps = [call for call in run.recorder.calls if call.is_step and call.made]
     backward = _Backward(builder, run, gradients, steps)
     for call in reversed(steps):
         if any(backward.has_gradient(name) for name in call.outputs.values()):
@@ -284,7 +310,7 @@ class _Backward:
         for call in steps:
             for operand in self.differentiable(call):
                 self.uses.setdefault(run.operand(call, operand), []).append(call.path)
-        self.parts: dict[str, list[str]] = {}
+        self.sums: dict[str, _Sum] = {}
         self.seeded = False
 
     def has_gradient(self, name: str) -> bool:
@@ -313,21 +339,24 @@ class _Backward:
 
     def add_use(self, call: Call, operand: str, view: View) -> None:
         value = self.run.operand(call, operand)
-        shared = len(self.uses[value]) > 1
-        name = self.run.gradient_name(value) + (f"@{call.path}" if shared else "")
-        part = self.run.recorder.use_gradients.get((call.path, operand))
+        if len(self.uses[value]) == 1:
+            self.add_step(self.run.gradient_name(value), call, operand, value, self.total[value], view)
+            return
+        name = f"{self.run.gradient_name(value)}@{call.path}"
         # A parameter that a module holds itself has no watched use: PyTorch gives its total alone.
-        numbers = part if shared else self.total[value]
-        self.add_step(name, call, operand, value, numbers, view)
-        if shared:
-            self.add_part(value, name, view)
+        part = self.run.recorder.use_gradients.get((call.path, operand))
+        # What came in pieces was never one number for PyTorch: it added each to the total by itself.
+        pieces = self.run.recorder.pieces[call.path, operand]
+        self.add_step(name, call, operand, value, part, view, derived=pieces > 1)
+        self.add_part(value, name, part, view)
 
-    def add_step(self, name: str, call: Call, operand: str, value: str, numbers: Tensor | None, view: View) -> None:
+    def add_step(self, name: str, call: Call, operand: str, value: str, numbers: Tensor | None, view: View,
+                 derived: bool = False) -> None:
         target = f"d_{operand}"
         operands = {o: self.gradient_operand(call, o) for o in KINDS[call.module.kind].operands(target)}
         of = self.builder.trace.arrays[self.run.array_name(value)]
         data = None if numbers is None else self.run.unbatched(numbers, of.axes)
-        derived = data is None or ("@" in name and data.size > schema.INLINE_LIMIT)
+        derived = derived or data is None or ("@" in name and data.size > schema.INLINE_LIMIT)
         self.builder.step(name, call.module.kind, operands, data, of.axes, target=target, shape=of.shape,
                           attributes=call.attributes, derived=derived, labels=of.labels)
         view.steps.append(name)
@@ -337,15 +366,29 @@ class _Backward:
             return self.run.gradient_name(call.outputs[operand[2:]])
         return self.run.array_name(self.run.operand(call, operand))
 
-    def add_part(self, value: str, name: str, view: View) -> None:
-        parts = self.parts.setdefault(value, [])
-        parts.append(name)
-        if len(parts) < len(self.uses[value]):
+    def add_part(self, value: str, name: str, part: Tensor | None, view: View) -> None:
+        """Add a part to those that came before, in autograd's own order; the sum with the last one is the total."""
+        before = self.sums.get(value)
+        if before is None:
+            self.sums[value] = _Sum(1, name, part)
             return
-        if len(parts) > 2:
-            raise ValueError(f"{value} is used {len(parts)} times: gradient_sum adds two gradients")
+        count, total = before.count + 1, self.run.gradient_name(value)
+        last = count == len(self.uses[value])
+        known = before.numbers is not None and part is not None
+        numbers = self.total[value] if last else before.numbers + part if known else None
+        made = total if last else f"{total}@{count}"
         of = self.builder.trace.arrays[self.run.array_name(value)]
-        total = self.run.gradient_name(value)
-        self.builder.step(total, "gradient_sum", dict(zip(("first", "second"), parts, strict=True)),
-                          self.run.unbatched(self.total[value], of.axes), of.axes, labels=of.labels)
-        view.steps.append(total)
+        self.builder.step(made, "gradient_sum", {"first": before.name, "second": name},
+                          None if numbers is None else self.run.unbatched(numbers, of.axes), of.axes,
+                          labels=of.labels, derived=not last, shape=of.shape)
+        view.steps.append(made)
+        self.sums[value] = _Sum(count, made, numbers)
+
+
+@dataclass
+class _Sum:
+    """The sum of so many parts of one gradient: its name, and its numbers where PyTorch gives all parts."""
+
+    count: int
+    name: str
+    numbers: Tensor | None

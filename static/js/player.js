@@ -454,4 +454,4 @@ function togglesPlay(event) {
 const page = JSON.parse(document.getElementById("page").textContent);
 const store = await Store.open(page.route, page.root);
 const player = new Player(store, page.words);
-player.start();
+window.twoRoutes.start(() => player.start());

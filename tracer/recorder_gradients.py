@@ -1,0 +1,158 @@
+"""Read from autograd's graph what comes back to each value, and through each use of it.
+
+Every operation on tensors leaves a node in the graph, numbered in the order in which they were made;
+its edges lead to the nodes that made what it read.  While `backward` runs, a node is handed the
+gradient of what it made, and sends one gradient along each edge.  Both are only looked at.
+"""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import Node, get_gradient_edge
+
+Use = tuple[str, str]  # path of a call, argument
+# Torch has no public name for these, nor for `Node._sequence_nr`.
+next_number = torch.autograd._get_sequence_nr
+backward_pass, NO_PASS = torch._C._current_graph_task_id, -1
+
+
+@dataclass(slots=True)
+class Span:
+    """The nodes numbered from `begun` up to `ended` were made in one call, inside the call `outer`.
+
+    `reads`: (node, which of its outputs) that made a value which the call was given → argument, name.
+    """
+
+    path: str
+    outer: "Span | None"
+    begun: int
+    ended: int | None = None
+    reads: dict[tuple[Node, int], tuple[str, str]] = field(default_factory=dict)
+
+
+class Gradients:
+    """Gradients of values by name (`totals`), and the parts of them through each use (`parts`).
+
+    `pieces`: in how many pieces autograd got the part of a use, where there were several.  They are
+    added here, as they came; autograd adds each to the total by itself.
+    """
+
+    def __init__(self):
+        self.totals: dict[str, Tensor] = {}
+        self.parts: dict[Use, Tensor] = {}
+        self.pieces: Counter[Use] = Counter()
+        self._arrived: dict[tuple[int, str], list[Tensor]] = {}  # (backward pass, name) → pieces so far
+        self._sums: list[tuple[str, list[Tensor], Tensor]] = []
+        self._spans: list[Span] = []  # of the outermost call that runs, in the order in which they began
+        self._made: list[Node] = []
+        self._handles: list = []
+        self.watches = False  # whether any value has a gradient
+
+    def begin(self, path: str, outer: Span | None) -> Span:
+        span = Span(path, outer, next_number())
+        self._spans.append(span)
+        return span
+
+    def end(self, span: Span) -> None:
+        span.ended = next_number()
+
+    def read(self, span: Span, tensor: Tensor, argument: str, name: str) -> None:
+        """The call is given `tensor`.  What it is given twice is one use, under the first argument."""
+        edge = tensor.grad_fn, tensor.output_nr
+        if edge[0] is None:
+            if torch.is_inference_mode_enabled():
+                return
+            edge = get_gradient_edge(tensor)[:2]
+        span.reads.setdefault(edge, (argument, name))
+
+    def watch(self, tensor: Tensor, name: str) -> None:
+        """Keep the gradient of `tensor` as it is now: after a change in place another node makes it."""
+        node, output = tensor.grad_fn, tensor.output_nr
+        self.watches = True
+        if node is None:
+            self._handles.append(tensor.register_hook(lambda gradient: self._keep_total(name, gradient)))
+            return
+        self._made.append(node)
+        self._handles.append(node.register_prehook(lambda gradients: self._keep_total(name, gradients[output])))
+
+    def watch_uses(self, kept: Iterable[Tensor]) -> None:
+        """At the end of the outermost call: find the nodes that send parts back to what calls were given.
+
+        They are found from what calls made, and from what modules keep.
+        """
+        todo = {*self._made, *(tensor.grad_fn for tensor in kept)}
+        seen, begun = set(todo), [span.begun for span in self._spans]
+        while todo:
+            node = todo.pop()
+            span = self._maker(node, begun)
+            if span is None:
+                continue
+            edges = node.next_functions
+            sends = [(i, span.path, *span.reads[edge]) for i, edge in enumerate(edges) if edge in span.reads]
+            if sends:
+                self._watch_sent(node, sends)
+            new = {before for before, _ in edges if before is not None} - seen
+            seen |= new
+            todo |= new
+        self._spans.clear()
+        self._made.clear()
+
+    def _maker(self, node: Node, begun: list[int]) -> Span | None:
+        """The innermost call in which the node was made; None for one that was made before."""
+        number = node._sequence_nr()
+        last = bisect_right(begun, number) - 1
+        span = self._spans[last] if last >= 0 else None
+        while span is not None and not number < span.ended:
+            span = span.outer
+        return span
+
+    def _watch_sent(self, node: Node, sends: list[tuple[int, str, str, str]]) -> None:
+        uses = [(i, (path, argument), name) for i, path, argument, name in sends]
+        for _, use, _ in uses:
+            self.pieces[use] += 1
+
+        def keep(sent: tuple[Tensor | None, ...], _) -> None:
+            for i, use, name in uses:
+                if sent[i] is not None:
+                    piece = _add(self.parts, use, sent[i])
+                    self._arrived.setdefault((backward_pass(), name), []).append(piece)
+        self._handles.append(node.register_hook(keep))
+
+    def _keep_total(self, name: str, gradient: Tensor | None) -> None:
+        if gradient is not None:
+            pieces = self._arrived.pop((backward_pass(), name), [])
+            self._sums.append((name, pieces, _add(self.totals, name, gradient)))
+
+    def close(self) -> None:
+        """Take every hook off the graph, which may live on."""
+        for handle in self._handles:
+            handle.remove()
+        for store in (self._handles, self._spans, self._made, self._arrived):
+            store.clear()
+
+    def incomplete(self) -> Iterator[str]:
+        """Names of values whose gradient is not what came back through the uses that are known.
+
+        Pieces are added here in the order in which autograd added them, so that even the last bit tells.
+        """
+        for name, pieces, total in self._sums:
+            if pieces and not same_numbers(sum(pieces[1:], pieces[0]), total):
+                yield name
+
+
+def _add(store: dict, key, gradient: Tensor) -> Tensor:
+    """A copy of `gradient`, which somebody may change in place later; `store` gets it, or the sum with it."""
+    new = gradient.detach().clone() if gradient.requires_grad else gradient.clone()
+    store[key] = store[key] + new if key in store else new
+    return new
+
+
+def same_numbers(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors hold the same, NaN included."""
+    if torch.equal(a, b):
+        return True
+    return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
