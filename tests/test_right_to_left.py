@@ -42,7 +42,7 @@ ORDER = r"""(selector) => {
                 }
             }
         }
-        // Runs of digits and of letters, as written; on its line each begins to the right of where the one before ended.
+        // Runs of digits and of letters, as written: on its line each begins where the one before ended.
         const runs = [];
         for (const [is, left, right, top] of places) {
             const last = runs.at(-1);
@@ -125,6 +125,7 @@ def test_recorded_text_in_prose_is_set_apart(arabic_site):
 
 
 @pytest.mark.parametrize(("label", "apart"), [("Hi", False), ("␣", False), ("你", False), ("م", True), ("שלום", True),
-                                              ("E4·BD", False), ("\u0661", True), ("<EOS>", False), ("\U0001e900", True)])
+                                              ("E4·BD", False), ("\u0661", True), ("<EOS>", False),
+                                              ("\U0001e900", True)])
 def test_labels_that_need_it_are_isolated(label, apart):
     assert isolated(label) == (f"\u2068{label}\u2069" if apart else label)

@@ -154,8 +154,7 @@ export class Player {
 
   /** The reader has something in hand: whatever it is, the steps stay where they are. */
   touched(event) {
-    const own = event.target.closest?.("#play, #speed") || UNFELT.has(event.key) || togglesPlay(event);
-    if (this.playing && !own) this.play(false);
+    if (this.playing && !isOwn(event)) this.play(false);
   }
 
   /** Go on by itself, a step at a time, until the end or until the reader touches anything. */
@@ -437,6 +436,14 @@ export class Player {
     const now = starts.findIndex((i) => this.sections[i].dataset.chapter === chapter);
     return starts[Math.max(0, Math.min(starts.length - 1, now + direction))];
   }
+}
+
+/** Whether an event is for the controls of playing themselves, or touches nothing. */
+function isOwn(event) {
+  if (event.type === "wheel") return false;
+  if (event.type === "keydown" && (UNFELT.has(event.key) || togglesPlay(event))) return true;
+  const pressesPlay = event.type !== "keydown" || event.key === "Enter" || event.key === " ";
+  return Boolean(event.target.closest(pressesPlay ? "#play, #speed" : "#speed"));
 }
 
 /** Space, where it presses nothing else. */
