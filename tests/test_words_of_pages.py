@@ -14,7 +14,8 @@ HAN = r"\u3400-\u9fff"
 NARROW = re.compile(rf"[{HAN}]\s?[,;:!?()](?!\w*\()|[,;:!?(]\s?[{HAN}]|[{HAN}]\.(?!\w)")
 FULL_WIDTH = re.compile(r"[\u3000-\u303f\uff00-\uffef]")
 # Names and terms that stay as they are in Chinese.
-STAY = {"import", "map", "Token", "Block", "Dropout", "softmax", "logits", "logit", "log", "sum", "exp", "make", "site", "nat", "step"}
+STAY = {"import", "map", "Token", "Block", "Dropout", "softmax", "logits", "logit", "log", "sum", "exp", "make", "site",
+        "nat", "step"}
 
 
 def texts_of(page: str) -> list[str]:
