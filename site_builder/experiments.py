@@ -8,7 +8,7 @@ from site_builder import verified
 from site_builder.parts import number_in_prose
 from site_builder.plots import Guide, Plot, Series, Size, plot
 from site_builder.prose import load_prose, render, render_title
-from site_builder.strings import Strings
+from site_builder.strings import Strings, count
 from tracer.errors import UserError
 from tracer.experiment_schema import CACHE_SCHEMA, RECORD_AGAIN
 
@@ -47,7 +47,7 @@ def tell(experiments: list[dict], language: str, strings: Strings) -> tuple[tupl
 
     def say(key: str, figures: dict) -> tuple[str, str, str]:
         section = prose[key][language]
-        figures = figures | {"num": number_in_prose, "fixed": fixed, "ln": math.log}
+        figures = figures | {"num": number_in_prose, "count": count, "fixed": fixed, "ln": math.log}
         return (render_title(section.title, figures), render(section.body, figures), render(section.misread, figures))
 
     told = [one | {"what": say(f"experiment:{one['kind']}", one),
