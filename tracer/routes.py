@@ -142,7 +142,8 @@ def _check_make(trace: Trace, keys: dict) -> None:
     _check_object(make["config"], CONFIG, "make.config", MORE_CONFIG)
     _check_object(make["settings"], SETTINGS, "make.settings", {})
     _check_object(make["kernels"], KERNELS, "make.kernels", {})
-    _check_object(make["kernels"]["settings"], dict.fromkeys(make["kernels"]["settings"], str), "make.kernels.settings")
+    asked = make["kernels"]["settings"]
+    _check_object(asked, dict.fromkeys(asked, str), "make.kernels.settings")
     counts = {name: make["config"][name] for name in ("vocabulary", "context", "width", "heads", "blocks")}
     counts |= {name: make.get(name, 1) for name in ("rounds", "top_k", "threads", "max_new_tokens")}
     for name, value in (counts | {"updates": make["settings"]["updates"]}).items():
