@@ -70,7 +70,8 @@ def test_losses_are_those_of_one_process(runs):
     assert [entry["update"] for entry in two] == [0, 1, 2, 3, 3, 4, 5, 6, 6]
     for left, right in zip(two, one, strict=True):
         assert left.keys() == right.keys()
-        for name in left.keys() - {"seconds"}:
+        assert left.get("kernels") == right.get("kernels")
+        for name in left.keys() - {"seconds", "kernels"}:
             assert left[name] == pytest.approx(right[name], rel=2e-5), (left["update"], name)
     assert one[-1]["validation_loss"] < one[0]["validation_loss"] - 0.1
 

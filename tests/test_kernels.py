@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import warnings
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,13 +14,14 @@ import torch.nn.functional as F
 
 from tracer import cli, cli_fit, cli_library, kernel_probe, kernels, products
 from tracer.data import DEFAULT_TEXT, prepare
-from tracer.errors import UserError
 from tracer.fit import Fit
 from tracer.fit_settings import FitSettings
+from tracer.model import Config
 from tracer.processes import Processes
 from tracer.record_generation import GenerationJob, record_generation
 from tracer.record_training import TrainingJob, record_training
 from tracer.run_log import read_log
+from tracer.training import TrainingSettings
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -53,6 +56,16 @@ def test_what_hangs_on_kernels_holds_with_others(settings, tmp_path):
     assert all(f"{name}={value}" in header for name, value in settings.items())
     if kernel_probe.pinned():  # or the processor has no such kernels to choose from
         assert "pinned" not in header
+
+
+ALONE = Processes(0, 1, torch.device("cpu"))
+
+
+@pytest.fixture
+def prepared(tmp_path) -> FitSettings:
+    prepare(DEFAULT_TEXT, tmp_path / "data", "characters")
+    return FitSettings(data=str(tmp_path / "data"), output=str(tmp_path / "run"), context=8, width=8, heads=1, blocks=1,
+                       batch=2, updates=2, evaluate_every=1, save_every=1, peak_tflops=1.0)
 
 
 # Asking for them ---------------------------------------------------------------------------------------
@@ -97,25 +110,31 @@ def test_asking_needs_no_torch():
 
 # Saying so ---------------------------------------------------------------------------------------------
 
-def test_the_command_line_says_in_one_line_that_kernels_are_others(monkeypatch, capsys):
+@pytest.fixture
+def others(monkeypatch) -> None:
+    """A processor that has other kernels."""
     monkeypatch.setattr(kernel_probe, "pinned", lambda: False)
-    with pytest.warns(kernels.KernelWarning):  # what the library would say
-        kernel_probe.warn_unless_pinned()
-    cli._needs("numpy", pin=True)
-    said = capsys.readouterr()
-    assert said.out == "" and said.err.startswith("note: ") and said.err.count("\n") == 1
-    assert "last digits may differ" in said.err
-    monkeypatch.setattr(kernel_probe, "pinned", lambda: True)
-    cli._needs("numpy", pin=True)
-    assert capsys.readouterr().err == ""
 
 
-def test_the_library_warns_before_it_records(monkeypatch, tokenizer, fresh):
-    monkeypatch.setattr(kernel_probe, "pinned", lambda: False)
-    with pytest.warns(kernels.KernelWarning, match="last digits"), pytest.raises(UserError):
-        record_training(TrainingJob(text=""), tokenizer)
-    with pytest.warns(kernels.KernelWarning, match="last digits"), pytest.raises(UserError):
-        record_generation(GenerationJob(prompt=""), fresh.checkpoint, tokenizer)
+def test_the_command_line_says_so_once_in_one_line(others, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["tracer", "record", "--updates", "1", "--max-new-tokens", "1", "--width", "2",
+                                      "--blocks", "1", "-o", str(tmp_path)])
+    with warnings.catch_warnings():
+        cli.main()
+    said = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("training ")]
+    assert len(said) == 1 and said[0].startswith("note: ") and "last digits may differ" in said[0]
+
+
+def test_the_library_warns(others, tokenizer, prepared):
+    config = Config(tokenizer.vocabulary_size, width=2, heads=1, blocks=1)
+    with pytest.warns(kernels.KernelWarning, match="last digits"):
+        _, checkpoint = record_training(TrainingJob(config=config, settings=TrainingSettings(updates=1)), tokenizer)
+    with pytest.warns(kernels.KernelWarning, match="last digits"):
+        record_generation(GenerationJob(max_new_tokens=1), checkpoint, tokenizer)
+    with pytest.warns(kernels.KernelWarning, match="last digits"):
+        Fit(replace(prepared, pin_kernels=True), ALONE)
+    with warnings.catch_warnings(action="error"):
+        Fit(prepared, ALONE)
 
 
 @pytest.mark.parametrize(("arguments", "pins"), [
@@ -144,12 +163,9 @@ def test_a_recording_says_what_made_it(fresh):
     assert used["pinned"] == (kernel_probe.fingerprint() == kernel_probe.PINNED)
 
 
-def test_a_run_notes_its_kernels_and_one_that_goes_on_with_others_is_told(tmp_path, monkeypatch, capsys):
-    prepare(DEFAULT_TEXT, tmp_path / "data", "characters")
-    settings = FitSettings(data=str(tmp_path / "data"), output=str(tmp_path / "run"), context=8, width=8, heads=1,
-                           blocks=1, batch=2, updates=2, evaluate_every=1, save_every=1, peak_tflops=1.0)
-    alone = Processes(0, 1, torch.device("cpu"))
-    Fit(settings, alone).run()
+def test_a_run_notes_its_kernels_and_one_that_goes_on_with_others_is_told(prepared, tmp_path, monkeypatch, capsys):
+    settings = prepared
+    Fit(settings, ALONE).run()
     noted = {entry["kernels"] for entry in read_log(tmp_path / "run" / "log.jsonl") if "validation_loss" in entry}
     assert noted == {kernel_probe.described(kernel_probe.kernels_used())}
     goes_on = ["fit", "--resume", "--output", settings.output, "--updates", "3"]

@@ -602,7 +602,7 @@ def test_a_subnormal_number_is_not_taken_for_a_mistake():
     gradient = np.float32(1e-20)
     builder = TraceBuilder("by hand", {})
     builder.chapter("all")
-    builder.source("gradient", np.array([gradient]), ("feature",))
+    builder.view("all").arrays.append(builder.source("gradient", np.array([gradient]), ("feature",)))
     attributes = {"beta1": 0.9, "beta2": 0.95}
     builder.step("v", "adamw", {"gradient": "gradient"}, np.float32(0.05) * np.array([gradient * gradient]),
                  ("feature",), target="v", attributes=attributes)

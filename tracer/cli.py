@@ -4,7 +4,6 @@ import importlib
 import math
 import os
 import sys
-import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from tracer import notes
 from tracer.errors import UserError, os_error_line
 from tracer.kernels import KernelWarning, pin_kernels
 from tracer.together import CHECKPOINT
@@ -29,6 +29,7 @@ def main() -> None:
     """Run the command line: a `UserError` becomes one line and exit status 2."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # a terminal or pipe that cannot show 你 gets its code
+    notes.in_one_line(KernelWarning)
     try:
         commands(prog_name="python -m tracer", standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -63,7 +64,7 @@ def commands() -> None:
 def _needs(*packages: str, pin: bool = False) -> None:
     """Raises `UserError` that says what to install when one of them is missing.
 
-    `pin`: torch shall take the kernels of a recording; one line on stderr says so when it does not.
+    `pin`: torch shall take the kernels of a recording.
     """
     if pin:
         pin_kernels()
@@ -73,12 +74,6 @@ def _needs(*packages: str, pin: bool = False) -> None:
     except ImportError as error:
         raise UserError(f"{error.name} is not installed, recording needs it: run `make traces`, "
                         "or `pip install '.[record]'`") from None
-    if pin:
-        from tracer.kernel_probe import why_not_pinned
-
-        warnings.simplefilter("ignore", KernelWarning)  # said here once, in one line
-        if reason := why_not_pinned():
-            click.echo(f"note: {reason}", err=True)
 
 
 def _check_output(folder: Path) -> None:

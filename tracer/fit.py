@@ -25,7 +25,7 @@ from tracer.errors import UserError
 from tracer.evaluation import split_loss, window_starts
 from tracer.fit_model import make_model, make_optimizer, parallel, precision_of
 from tracer.fit_settings import SETTINGS, FitSettings
-from tracer.kernel_probe import described, kernels_used
+from tracer.kernel_probe import described, kernels_used, warn_unless_pinned
 from tracer.learning_rate import learning_rate
 from tracer.lock import check_free, only_writer
 from tracer.memory import check_memory
@@ -62,7 +62,8 @@ class Evaluation:
 class Fit:
     """One run.  `resume`: go on from ``last.pt`` in the output folder, from the start when there is none yet.
 
-    Raises `UserError` before anything is written when data, settings, checkpoint and processes do not fit.
+    Raises `UserError` before anything is written when data, settings, checkpoint and processes do not fit; warns
+    (`KernelWarning`) when the kernels are not the pinned ones that the settings ask for.
     """
 
     def __init__(self, settings: FitSettings, processes: Processes, resume: bool = False):
@@ -81,6 +82,8 @@ class Fit:
         self.precision = precision_of(settings.precision, device)
         self._seen = _stamp(self.folder / LAST)
         saved = self._saved(settings, resume)
+        if settings.pin_kernels:
+            warn_unless_pinned()
         torch.manual_seed(settings.seed)
         self.model = make_model(settings, self.data, saved, self._check_memory).to(device).train()
         shape = {name: getattr(self.model.config, name) for name in ("width", "heads", "blocks")}

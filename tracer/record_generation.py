@@ -61,12 +61,12 @@ def record_generation(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tok
     the kernels are not the pinned ones (`tracer.kernels`).  Stops at the end token or at `max_new_tokens`.  Once
     the ids are more than the context holds, a round takes the last ones.
     """
-    warn_unless_pinned()
     torch.set_num_threads(1)
     model, config = checkpoint.model.eval(), checkpoint.model.config
     model.explicit = True
     check_job(job, tokenizer, config, route)
     sampler = Sampler(job.temperature, job.top_k, config.vocabulary)
+    warn_unless_pinned()
     builder = TraceBuilder(route, _how(job, checkpoint, tokenizer))
     add_vocabulary(builder, tokenizer)
     builder.chapter("prompt")

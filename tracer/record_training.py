@@ -49,9 +49,9 @@ def record_training(job: TrainingJob, tokenizer: Tokenizer,
     Raises `UserError` as `expected_training` does, before anything is done; warns (`KernelWarning`) when the kernels
     are not the pinned ones (`tracer.kernels`).
     """
-    warn_unless_pinned()
     torch.set_num_threads(1)  # sums split over threads round differently
     expected_training(job, tokenizer)
+    warn_unless_pinned()
     builder = TraceBuilder("training", _how(job, tokenizer))
     x, y = _add_training_text(builder, job, tokenizer)
     torch.manual_seed(job.settings.seed)
