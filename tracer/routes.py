@@ -17,7 +17,8 @@ MORE_CONFIG = {"activation": str, "tied": bool, "norm_eps": NUMBER}
 SETTINGS = {"seed": int, "updates": int, "lr": NUMBER, "beta1": NUMBER, "beta2": NUMBER, "eps": NUMBER,
             "weight_decay": NUMBER}
 BOTH = {"config": dict, "settings": dict, "parameters": list, "token_table": str, "tokenizer": str, "torch": str,
-        "tiktoken": str, "kernels": str, "threads": int}
+        "tiktoken": str, "kernels": dict, "threads": int}
+KERNELS = {"torch": str, "settings": dict, "pinned": bool}
 TRAINING = BOTH | {"text": str, "validation_text": str, "tracked_id": int}
 GENERATION = BOTH | {"prompt": str, "temperature": NUMBER, "top_k": int, "seed": int, "max_new_tokens": int,
                      "trained_on": str, "updates": int, "rounds": int}
@@ -140,6 +141,8 @@ def _check_make(trace: Trace, keys: dict) -> None:
             raise UserError(f"make has {key!r}, which this program does not know")
     _check_object(make["config"], CONFIG, "make.config", MORE_CONFIG)
     _check_object(make["settings"], SETTINGS, "make.settings", {})
+    _check_object(make["kernels"], KERNELS, "make.kernels", {})
+    _check_object(make["kernels"]["settings"], dict.fromkeys(make["kernels"]["settings"], str), "make.kernels.settings")
     counts = {name: make["config"][name] for name in ("vocabulary", "context", "width", "heads", "blocks")}
     counts |= {name: make.get(name, 1) for name in ("rounds", "top_k", "threads", "max_new_tokens")}
     for name, value in (counts | {"updates": make["settings"]["updates"]}).items():
