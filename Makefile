@@ -69,5 +69,6 @@ bench: $(VENV)/test.ready
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
-	rm -rf $(SITE) $(VENV) .pytest_cache .ruff_cache .hypothesis
+	@test ! -x $(BIN)/python || $(BIN)/python -m site_builder remove --site $(SITE)
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

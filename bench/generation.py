@@ -18,19 +18,16 @@ os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 from pathlib import Path
 
 import click
+import torch
 from recording import Comparison, add_row, clock_option, load, measure, new_table, out
 
-from tracer.kernels import pin_kernels
-
-pin_kernels()  # before torch is imported
-import torch  # noqa: E402
-
-from tracer.generate import generate  # noqa: E402
-from tracer.model import GPT, Config  # noqa: E402
-from tracer.pretrained import save_pretrained  # noqa: E402
-from tracer.sampling import Sampling  # noqa: E402
-from tracer.shapes import GPT2_SHAPES, SHAPES  # noqa: E402
-from tracer.training import TrainingSettings, make_optimizer  # noqa: E402
+from tracer.generate import generate
+from tracer.kernel_probe import described, kernels_used
+from tracer.model import GPT, Config
+from tracer.pretrained import save_pretrained
+from tracer.sampling import Sampling
+from tracer.shapes import GPT2_SHAPES, SHAPES
+from tracer.training import TrainingSettings, make_optimizer
 
 PROMPT = NEW = 256
 SMALL = Config(vocabulary=65, context=PROMPT + NEW, width=128, heads=4, blocks=4, dropout=0.0)
@@ -171,7 +168,7 @@ def main(runs: int, large: bool, clock: str) -> None:
     kept = [add_row(table, comparison, measure(comparison, clock)) for group in groups for comparison in group()]
     out.print(table)
     out.print(f"torch {torch.__version__}; transformers {transformers}; "
-              f"kernels: {torch.backends.cpu.get_cpu_capability()}; pairs: {runs}; 1 thread where none are stated; "
+              f"kernels of both sides: {described(kernels_used())}; pairs: {runs}; 1 thread where none are stated; "
               f"{clock} time; load {load()}")
     if not all(kept):
         sys.exit(1)

@@ -205,7 +205,7 @@ def jumps(player: Player, rounds: int) -> list[Row]:
 
 
 def first_load(player: Player, site: Path) -> list[Row]:
-    """What the page asks for until its first step is there, under gzip; its modules are part of the HTML."""
+    """What the page asks for until its first step is there, under gzip; its modules are in ``modules.js``."""
     files: list[Path] = []
 
     def note(request: Request) -> None:
@@ -215,10 +215,9 @@ def first_load(player: Player, site: Path) -> list[Row]:
     player.page.on("request", note)
     player.visit(player.steps[0])
     player.page.remove_listener("request", note)
-    modules = player.page.locator("script[type=importmap]").text_content() or ""
     scripts = [path.read_bytes() for path in files if path.suffix == ".js"]
     total = sum(len(gzip.compress(path.read_bytes())) for path in files)
-    code = sum(len(gzip.compress(text)) for text in [modules.encode(), *scripts])
+    code = sum(len(gzip.compress(text)) for text in scripts)
     return [Row("first load, gzip", "KB", 400, [total / 1000]),
             Row("– of it scripts, the first step's numbers included", "KB", 100, [code / 1000])]
 

@@ -24,13 +24,15 @@ from rich.table import Table
 
 from tracer.kernels import pin_kernels
 
-pin_kernels()  # before torch is imported
-import torch  # noqa: E402
+if "--pin-kernels" in sys.argv:
+    pin_kernels()  # before torch is imported
+import torch
 
-from tracer.model import GPT  # noqa: E402
-from tracer.record_training import TrainingJob  # noqa: E402
-from tracer.recorder import Recorder, snapshot  # noqa: E402
-from tracer.training import make_optimizer, train  # noqa: E402
+from tracer.kernel_probe import described, kernels_used
+from tracer.model import GPT
+from tracer.record_training import TrainingJob
+from tracer.recorder import Recorder, snapshot
+from tracer.training import make_optimizer, train
 
 IDS = [17250, 220, 19526, 254, 0, 50256]  # "Hi 你!" and the end token
 JOB = TrainingJob()
@@ -171,8 +173,9 @@ def times(values: tuple[float, ...]) -> str:
 @click.command()
 @click.option("--runs", default=200, show_default=True, type=click.IntRange(min=1),
               help="Pairs of the first update; of whole runs of 120 updates a tenth as many.")
+@click.option("--pin-kernels", is_flag=True, help="Both sides with the kernels of a recording, not the machine's best.")
 @clock_option
-def main(runs: int, clock: str) -> None:
+def main(runs: int, clock: str, pin_kernels: bool) -> None:
     """Compare recording with not recording, and training with Hugging Face's GPT-2."""
     try:
         from transformers import __version__ as transformers
@@ -193,7 +196,7 @@ def main(runs: int, clock: str) -> None:
     kept = [add_row(table, comparison, measure(comparison, clock)) for comparison in comparisons]
     out.print(table)
     out.print(f"threads: {torch.get_num_threads()}; torch {torch.__version__}; transformers {transformers}; "
-              f"kernels: {torch.backends.cpu.get_cpu_capability()}; pairs: {runs}, of whole runs {whole_runs}; "
+              f"kernels of both sides: {described(kernels_used())}; pairs: {runs}, of whole runs {whole_runs}; "
               f"{clock} time; load {load()}")
     if not all(kept):
         sys.exit(1)

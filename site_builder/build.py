@@ -1,11 +1,14 @@
 """From recordings to a folder of files that open by double-click."""
 
+import ctypes
 import multiprocessing
+import os
 import shutil
+import signal
 import sys
-import tempfile
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -15,18 +18,21 @@ import jinja2
 from site_builder.compiled import compiled, formulas
 from site_builder.data import route_data
 from site_builder.experiments import fixed, read_experiments, tell
-from site_builder.modules import import_map, nonce
+from site_builder.modules import ENTRY, modules_script, policy
 from site_builder.network_map import Map, network_map
+from site_builder.output import replacing, resolved
 from site_builder.pages import chapters as route_chapters
 from site_builder.pages import told
 from site_builder.parts import Parts, number_in_prose
 from site_builder.prose import LANGUAGES
 from site_builder.rounds import percent, tree
+from site_builder.stamp import STAMP, stamp
 from site_builder.strings import Strings
+from site_builder.verified import read_recording
 from tracer.errors import UserError
 from tracer.experiment_schema import experiment_files
-from tracer.schema import RECORD_AGAIN, Trace, load, outline_hash
-from tracer.verify import check_summary
+from tracer.origin import Origin, check_set, origin_of
+from tracer.together import newest
 
 ROOT = Path(__file__).parent.parent
 ROUTES = ("training", "generation")
@@ -39,56 +45,55 @@ def build(traces: Path, output: Path) -> Path:
 
     ``training.json`` and ``generation.json`` are needed, those of `MORE_ROUTES` are shown where there are some.
 
-    The new site replaces the old one when it is whole.  Raises `UserError` for a recording that is
-    missing or damaged, and for an output folder that holds something else than a site.
+    The new site replaces the old one when it is whole (`site_builder.output`).  Raises `UserError` for a recording
+    that is missing, damaged, not what was recorded or of another training than the rest, and for an output folder
+    that is not the builder's to write.
     """
-    output = output.resolve()  # a link stays, and leads to the new site
-    _check_output(output)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as temporary:
-        fresh = Path(temporary) / "site"
+    output = resolved(output)
+    kept = resolved(traces)
+    if output == kept or any(output.is_relative_to(kept / name) for name in ("arrays", "experiments")):
+        raise UserError(f"{output} is a folder of recordings: choose another --output")
+    with replacing(output, {STAMP: stamp(traces), "policy": policy()}) as fresh:
         _write_site(traces, fresh)
-        _replace(fresh, output)
     return output / "index.html"
 
 
-def _check_output(output: Path) -> None:
-    is_site = (output / "two-routes.css").exists() or (output.is_dir() and not any(output.iterdir()))
-    if output.exists() and not is_site:
-        raise UserError(f"{output} exists and is not a site of Two Routes: choose another --output")
-
-
-def _replace(fresh: Path, output: Path) -> None:
-    old = fresh.parent / "old"
-    if output.exists():
-        shutil.move(output, old)
-    try:
-        shutil.move(fresh, output)
-    except OSError:
-        if old.exists():
-            shutil.move(old, output)
-        raise
-
-
 def _write_site(traces: Path, folder: Path) -> None:
-    (folder / "data").mkdir(parents=True)
-    more = [route for route in MORE_ROUTES if (traces / f"{route}.json").exists()]
-    site = _Site(traces, folder, (*ROUTES, *more), bool(experiment_files(traces)), import_map(ROOT / "static" / "js"))
+    (folder / "data").mkdir()
+    more = [route for route in MORE_ROUTES if newest(traces / f"{route}.json").exists()]
+    site = _Site(traces, folder, (*ROUTES, *more), bool(experiment_files(traces)))
     routes = [partial(_write_route, site, route) for route in site.routes]
-    *told, _ = _side_by_side([*routes, partial(_write_experiments, site)])
+    *written, _ = _side_by_side([*routes, partial(_write_experiments, site)])
+    check_set(traces, {route: origin for route, (origin, _) in zip(site.routes, written, strict=True)})
     for language in LANGUAGES:
-        _write_home(site, language, {route: one[language] for route, one in zip(site.routes, told, strict=True)})
+        _write_home(site, language, {route: told[language] for route, (_, told) in
+                                     zip(site.routes, written, strict=True)})
     site.write("index.html", "index.html", words={language: Strings(language) for language in LANGUAGES})
     shutil.copyfile(ROOT / "static" / "css" / "two-routes.css", folder / "two-routes.css")
     shutil.copyfile(ROOT / "static" / "boot.js", folder / "boot.js")
+    (folder / "modules.js").write_text(modules_script(), encoding="utf-8", newline="\n")
 
 
 def _side_by_side(jobs: list[Callable]) -> list:
     """What each job returns, in its own process where forking is cheap.  The first job's error comes first."""
     if sys.platform != "linux":
         return [job() for job in jobs]
-    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
-        return [future.result() for future in [pool.submit(job) for job in jobs]]
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork"),
+                             initializer=_end_with, initargs=(os.getpid(),)) as pool:
+        try:
+            return [future.result() for future in [pool.submit(job) for job in jobs]]
+        except BrokenProcessPool:
+            raise UserError("a process of this build was ended from outside: see that there is memory enough, "
+                            "and build again") from None
+
+
+def _end_with(parent: int) -> None:
+    """Let this process end when `parent` is killed: it would wait for work, and hold the lock, for good."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all: the parent, which alone speaks of it, ends them
+    die_with_parent = 1  # PR_SET_PDEATHSIG
+    ctypes.CDLL(None).prctl(die_with_parent, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 @dataclass
@@ -99,16 +104,14 @@ class _Site:
     folder: Path
     routes: tuple[str, ...]
     has_experiments: bool
-    modules: str
 
     def page(self, path: str, template: str, language: str, **context) -> None:
         """Write a page of one language."""
         self.write(f"{language}/{path}", template, language=language, words=Strings(language), root="../",
-                   modules=self.modules, nonce=nonce(self.modules), routes=self.routes,
-                   has_experiments=self.has_experiments, percent=percent, **context)
+                   routes=self.routes, has_experiments=self.has_experiments, percent=percent, entry=ENTRY, **context)
 
     def write(self, path: str, template: str, **context) -> None:
-        text = _templates().get_template(template).render(languages=LANGUAGES, **context)
+        text = _templates().get_template(template).render(languages=LANGUAGES, policy=policy(), **context)
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / path).write_text(text, encoding="utf-8", newline="\n")
 
@@ -123,27 +126,15 @@ class _Told:
     wide_map: Map
 
 
-def _write_route(site: _Site, route: str) -> dict[str, _Told]:
-    """A route's numbers, and its page in every language."""
-    trace = _read(site.traces / f"{route}.json", route)
+def _write_route(site: _Site, route: str) -> tuple[Origin | None, dict[str, _Told]]:
+    """A route's numbers, and its page in every language; what the recording is of."""
+    trace = read_recording(site.traces / f"{route}.json", route)
     for name, content in route_data(trace).scripts.items():
         (site.folder / "data" / name).write_bytes(content)
     parts = Parts(trace)
     told = {language: _write_route_page(site, parts, language) for language in LANGUAGES}
     formulas().keep(route)
-    return told
-
-
-def _read(path: Path, route: str) -> Trace:
-    """The recording; `UserError` for one of another route, and for one that was changed by hand."""
-    trace = load(path)
-    if trace.route != route:
-        raise UserError(f"{path}: this is a recording of the route {trace.route!r}: name the file {trace.route}.json")
-    if outline_hash(trace) != trace.outline_sha256:
-        raise UserError(f"{path}: steps or chapters were changed after recording; {RECORD_AGAIN}")
-    if problem := check_summary(trace).problem:
-        raise UserError(f"{path}: {problem}; {RECORD_AGAIN}")
-    return trace
+    return origin_of(trace), told
 
 
 def _write_route_page(site: _Site, parts: Parts, language: str) -> _Told:

@@ -4,6 +4,8 @@ Compiling the templates takes half as long as the build, converting the formulas
 """
 
 import importlib.util
+import os
+import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -12,10 +14,9 @@ import jinja2
 import orjson
 from jinja2.bccache import Bucket
 
-from tracer.schema import write_atomically
-
 FOLDER = Path(__file__).parent / "__pycache__" / "templates"
 FORMULAS = "formulas-{}.json"
+LONGEST = 3600  # seconds that no build takes
 
 
 class _Kept(jinja2.FileSystemBytecodeCache):
@@ -28,8 +29,7 @@ class _Kept(jinja2.FileSystemBytecodeCache):
             bucket.reset()
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        with suppress(OSError):
-            super().dump_bytecode(bucket)
+        _keep(Path(self._get_cache_filename(bucket)), bucket.bytecode_to_string())
 
 
 class Formulas:
@@ -53,9 +53,8 @@ class Formulas:
     def keep(self, name: str) -> None:
         """Write what is known to a file of that name, when something is new; if that cannot be, it is not kept."""
         if self._new:
-            with suppress(OSError):
-                write_atomically(FOLDER / FORMULAS.format(name),
-                                 orjson.dumps({"converter": self._converter, "formulas": self._known}))
+            _keep(FOLDER / FORMULAS.format(name),
+                  orjson.dumps({"converter": self._converter, "formulas": self._known}))
             self._new = False
 
     def _read(self) -> dict[str, str]:
@@ -82,4 +81,30 @@ def _converter() -> str:
 def compiled() -> jinja2.BytecodeCache:
     with suppress(OSError):
         FOLDER.mkdir(parents=True, exist_ok=True)
+    for path in FOLDER.glob("*.tmp"):
+        if _is_left(path):
+            with suppress(OSError):
+                path.unlink()
     return _Kept(str(FOLDER))
+
+
+def _keep(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all; where that cannot be, it is not kept."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+
+
+def _is_left(temporary: Path) -> bool:
+    """Whether the process that wrote this file has ended, so that it was killed."""
+    try:
+        if os.name == "posix":
+            os.kill(int(temporary.name.split(".")[-2]), 0)
+            return False
+        return time.time() - temporary.stat().st_mtime > LONGEST
+    except (ProcessLookupError, ValueError, IndexError, OverflowError):
+        return True
+    except OSError:  # of another user, or just gone
+        return False

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import orjson
 
+from site_builder.labels import first_place, isolated
+from site_builder.notation import Notation
 from site_builder.source import torch_sources
 from site_builder.symbols import symbol_text
 from tracer.ops import KINDS
@@ -54,7 +56,11 @@ def route_data(trace: Trace) -> RouteData:
 
 
 def labels_of(trace: Trace, labels: dict) -> list[str]:
-    return next(trace.label_list(name) for name, own in trace.labels.items() if own is labels)
+    return next(_shown(trace, name) for name, own in trace.labels.items() if own is labels)
+
+
+def _shown(trace: Trace, name: str) -> list[str]:
+    return [isolated(label) for label in trace.label_list(name)]
 
 
 def _file_chunk(array: Array) -> str:
@@ -100,7 +106,8 @@ def shown_arrays(trace: Trace, view) -> list[str]:
 
 def outline(trace: Trace, chunk_of: dict[str, str]) -> dict:
     """Everything but the numbers: steps with their equations, arrays with their shapes, the chapters."""
-    replay = Replay(trace, AXES)
+    replay, notation = Replay(trace, AXES), Notation(trace)
+    notations = {step.id: notation(step) for step in trace.steps.values()}
     equations: dict[bytes, int] = {}
     steps = {}
     for step in trace.steps.values():
@@ -108,13 +115,16 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict:
         number = equations.setdefault(text, len(equations))
         steps[step.id] = {"kind": step.kind, "target": step.target, "equations": number,
                           "operands": step.operands, "attributes": step.attributes}
+        if notations[step.id] != step.kind:
+            steps[step.id]["notation"] = notations[step.id]
     return {
         "route": trace.route,
         "equations": [orjson.loads(text) for text in equations],
         "steps": steps,
         "arrays": {array.name: _array_outline(trace, array, chunk_of) for array in trace.arrays.values()},
         "labels": {name: {"script": _label_chunk(labels), "length": labels["length"]}
-                   if isinstance(labels, dict) else labels for name, labels in trace.labels.items()},
+                   if isinstance(labels, dict) else _shown(trace, name) for name, labels in trace.labels.items()},
+        "firsts": {name: first for name in trace.labels if (first := first_place(trace, name))},
         "chapters": [{"id": c.id, "views": [{"id": v.id, "steps": v.steps, "arrays": v.arrays} for v in c.views]}
                      for c in trace.chapters],
         "letters": AXES,
@@ -122,7 +132,7 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict:
         "summary": trace.summary,
         "torch": {kind: torch_sources()[kind] for kind in sorted({step.kind for step in trace.steps.values()})
                   if kind in torch_sources()},
-        "symbols": {kind: _kind_symbols(kind) for kind in sorted({step.kind for step in trace.steps.values()})},
+        "symbols": {one: _symbols(one) for one in sorted(set(notations.values()))},
     }
 
 
@@ -139,12 +149,12 @@ def _sampling_equations() -> dict[str, dict[str, list]]:
             for kind in ("temperature", "top_k", *sorted(over_candidates), "draw")}
 
 
-def _kind_symbols(kind: str) -> dict[str, str]:
+def _symbols(notation: str) -> dict[str, str]:
     names = set()
-    for target, equations in KINDS[kind].targets.items():
+    for target, equations in KINDS[notation.partition(":")[0]].targets.items():
         names |= {target, *(equation.name for equation in equations)}
         names |= {node[1] for equation in equations for node in walk(equation.body) if node[0] in ("read", "name")}
-    return {name: symbol_text(kind, name) for name in sorted(names)}
+    return {name: symbol_text(notation, name) for name in sorted(names)}
 
 
 def _array_outline(trace: Trace, array: Array, chunk_of: dict[str, str]) -> dict:

@@ -4,12 +4,13 @@ import math
 from itertools import pairwise
 from pathlib import Path
 
+from site_builder import verified
 from site_builder.parts import number_in_prose
 from site_builder.plots import Guide, Plot, Series, Size, plot
 from site_builder.prose import load_prose, render, render_title
-from site_builder.strings import Strings
+from site_builder.strings import Strings, count
 from tracer.errors import UserError
-from tracer.experiment_schema import CACHE_SCHEMA, load_experiments
+from tracer.experiment_schema import CACHE_SCHEMA, RECORD_AGAIN
 
 WIDE, NARROW = Size(760, 360, right=150), Size(340, 300, right=84, left=40)
 LOW_WIDE, LOW_NARROW = Size(760, 240, right=150), Size(340, 240, right=84, left=44)
@@ -23,15 +24,14 @@ NEEDED = {"text": ("name", "characters", "sha256"), "tokens": ("train", "validat
 def read_experiments(traces: Path) -> list[dict]:
     """The figures of every experiment in `traces`, depths before caches; empty where there is none.
 
-    Raises `UserError` for a file that is damaged or leaves out a setting.
+    Raises `UserError` for a file that is damaged, does not follow or leaves out a setting.
     """
     found = []
-    for stem, body in load_experiments(traces).items():
+    for stem, body in verified.read_experiments(traces).items():
         for part, names in NEEDED.items():
             for name in names if part in body["make"] else ():
                 if name not in body["make"][part]:
-                    raise UserError(f"{part!r} of the experiment {stem} has no {name!r}: record it again with "
-                                    "`python -m tracer experiment`")
+                    raise UserError(f"{part!r} of the experiment {stem} has no {name!r}: {RECORD_AGAIN}")
         found.append((_cache if body["schema"] == CACHE_SCHEMA else _depth)(stem, body))
     found.sort(key=lambda one: (one["kind"] == "cache", one["updates"] if one["kind"] == "depth" else 0, one["id"]))
     depths = sorted({run["blocks"] for one in found if one["kind"] == "depth" for run in one["runs"]})
@@ -47,7 +47,7 @@ def tell(experiments: list[dict], language: str, strings: Strings) -> tuple[tupl
 
     def say(key: str, figures: dict) -> tuple[str, str, str]:
         section = prose[key][language]
-        figures = figures | {"num": number_in_prose, "fixed": fixed, "ln": math.log}
+        figures = figures | {"num": number_in_prose, "count": count, "fixed": fixed, "ln": math.log}
         return (render_title(section.title, figures), render(section.body, figures), render(section.misread, figures))
 
     told = [one | {"what": say(f"experiment:{one['kind']}", one),

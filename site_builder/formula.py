@@ -1,7 +1,7 @@
 """Equations of operations as LaTeX, and as MathML for the page."""
 
 from site_builder.compiled import formulas
-from site_builder.symbols import symbol
+from site_builder.symbols import in_latex
 from tracer.ops import Equation
 
 Node = list
@@ -10,9 +10,12 @@ _FUNCTIONS = {"exp": r"\exp", "log": r"\ln", "erf": r"\mathrm{erf}"}
 _COMPARE = {"==": "=", "<=": r"\le", "<": "<", ">=": r"\ge", ">": ">"}
 
 
-def mathml(kind: str, equation: Equation) -> str:
+OTHERWISE = "\ue010"  # in MathML, where a page says in its own language that a case holds for the rest
+
+
+def mathml(notation: str, equation: Equation) -> str:
     """One equation as a MathML block."""
-    return formulas().convert(latex(kind, equation), "block")
+    return formulas().convert(latex(notation, equation), "block")
 
 
 def inline_mathml(source: str) -> str:
@@ -20,32 +23,23 @@ def inline_mathml(source: str) -> str:
     return formulas().convert(source, "inline")
 
 
-def latex(kind: str, equation: Equation) -> str:
-    """`equation` in LaTeX, in the symbols of its kind."""
-    writer = _Writer(kind)
+def latex(notation: str, equation: Equation) -> str:
+    """`equation` in LaTeX, in the symbols of `notation`: a kind, or a use of it."""
+    writer = _Writer(notation)
     left = writer.read(equation.name, equation.index)
     return f"{left} = {writer.write(equation.body, _LOW)}"
 
 
 class _Writer:
-    def __init__(self, kind: str):
-        self.kind = kind
+    def __init__(self, notation: str):
+        self.notation = notation
 
     def write(self, node: Node, level: int) -> str:
         text, own = getattr(self, f"_{node[0]}")(*node[1:])
         return rf"\left( {text} \right)" if own < level else text
 
     def read(self, name: str, index: list[Node]) -> str:
-        if name.startswith("d_"):
-            return rf"\frac{{\partial L}}{{\partial {self._indexed(name[2:], index)}}}"
-        return self._indexed(name, index)
-
-    def _indexed(self, name: str, index: list[Node]) -> str:
-        base = symbol(self.kind, name)
-        if not index:
-            return base
-        inner = r",\,".join(self.write(item, _LOW) for item in index)
-        return f"{{{base}}}_{{{inner}}}" if "^" not in base else f"{base}_{{{inner}}}"
+        return in_latex(self.notation, name, r",\,".join(self.write(item, _LOW) for item in index))
 
     def _number(self, value):
         return f"{value:,}".replace(",", "{,}") if isinstance(value, int) else str(value), _ATOM
@@ -56,7 +50,7 @@ class _Writer:
     def _name(self, name):
         if name in ("inf", "pi"):
             return {"inf": r"\infty", "pi": r"\pi"}[name], _ATOM
-        return symbol(self.kind, name), _ATOM
+        return in_latex(self.notation, name), _ATOM
 
     def _size(self, letter):
         return f"n_{{{letter[1]}}}", _ATOM
@@ -89,7 +83,7 @@ class _Writer:
         return f"[{self.write(left, _LOW)} {_COMPARE[op]} {self.write(right, _LOW)}]", _ATOM
 
     def _where(self, condition, yes, no):
-        """One row a case, the last without a condition: it holds for the rest."""
+        """One row a case; the last holds for the rest."""
         rows = []
         node = ["where", condition, yes, no]
         while node[0] == "where":
@@ -97,7 +91,7 @@ class _Writer:
             # Braces: a bracket at the start of a row would be read as an option of the environment.
             rows.append(f"{{{self.write(node[2], _LOW)}}} & {test}")
             node = node[3]
-        rows.append(f"{{{self.write(node, _LOW)}}} & {{}}")
+        rows.append(rf"{{{self.write(node, _LOW)}}} & \text{{{OTHERWISE}}}")
         return r"\begin{cases} " + r" \\ ".join(rows) + r" \end{cases}", _PRODUCT
 
     def _call(self, name, body):
@@ -114,5 +108,8 @@ class _Writer:
             return rf"\sum_{{{letters}}} {self.write(body, _PRODUCT)}", _PRODUCT
         if name == "max":
             return rf"\max_{{{letters}}} {self.write(body, _PRODUCT)}", _PRODUCT
-        n = self.write(rest[0], _LOW)
-        return rf"\mathrm{{argsort}}_{{{letters}}}\left( {self.write(body, _LOW)} \right)_{{{n}}}", _ATOM
+        order = rf"\left( {self.write(body, _LOW)} \right)"
+        if rest[0] == ["number", 0]:
+            return rf"\mathrm{{argmax}}_{{{letters}}} {order}", _ATOM
+        # Largest first; an upright argsort alone would be read as NumPy's, smallest first.
+        return rf"\mathrm{{argsort}}^{{\downarrow}}_{{{letters}}} {order}_{{{self.write(rest[0], _LOW)}}}", _ATOM

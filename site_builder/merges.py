@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from site_builder.labels import isolated
 from tracer.schema import Trace
 
 
@@ -31,7 +32,7 @@ def merges(trace: Trace, view: str) -> Merges | None:
         return None
     raw = bytes(trace.values(f"{prefix}.bytes").tolist())
     names = trace.label_list("vocabulary")
-    row = [Piece(i, names[i], 1) for i in trace.values(f"{prefix}.byte_tokens").tolist()]
+    row = [Piece(i, isolated(names[i]), 1) for i in trace.values(f"{prefix}.byte_tokens").tolist()]
     rows = [row]
     if view != prefix:
         for step in (trace.steps[name] for c in trace.chapters for v in c.views if v.id == view for name in v.steps):
@@ -45,4 +46,4 @@ def _merged(row: list[Piece], merge: dict, names: list[str]) -> list[Piece]:
     at, made = int(merge["position"]), int(merge["merged"])
     kept = [Piece(piece.id, piece.label, piece.width) for piece in row]
     width = kept[at].width + kept[at + 1].width
-    return [*kept[:at], Piece(made, names[made], width, new=True), *kept[at + 2:]]
+    return [*kept[:at], Piece(made, isolated(names[made]), width, new=True), *kept[at + 2:]]

@@ -1,28 +1,62 @@
-"""JavaScript modules that also load from ``file://``: an import map of data URLs, written into the page.
+"""JavaScript modules that also load from ``file://``, and the policy under which the pages run them.
 
-Browsers refuse external modules on ``file://``.  They accept an inline import map whose entries are
-``data:`` URLs with bare names; so the sources stay ordinary ES modules and nothing is bundled.
+Browsers refuse external modules on ``file://``.  They accept an import map whose entries are ``data:`` URLs with bare
+names; so the sources stay ordinary ES modules and nothing is bundled.  ``modules.js``, a classic script, holds every
+module once and puts the map on the page.
+
+The policy names no nonce and no ``data:``: it lists the SHA-256 of all that is not a file of the site, which is the
+map, the line that starts the player, and each module, whose hash the map gives too (its ``integrity``).
 """
 
 import base64
 import hashlib
 import json
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
+ENTRY = 'import "player";'  # the one script that stands in a page
+SOURCES = Path(__file__).parent.parent / "static" / "js"
 
-def import_map(folder: Path) -> str:
-    """The import map for every ``*.js`` in `folder`, as JSON that may stand inside a script element."""
-    entries = {path.stem: _data_url(path) for path in sorted(folder.glob("*.js"))}
-    return json.dumps({"imports": entries}).replace("<", "\\u003c")
+
+def modules_script(folder: Path = SOURCES) -> str:
+    """A classic script that gives the page its import map.  It holds each module once; the map needs its URL twice."""
+    modules = [[path.stem, _data_url(path), sha256(_source(path))] for path in _sources(folder)]
+    return f"twoRoutes.map({_json(modules)});\n"
+
+
+def import_map(folder: Path = SOURCES) -> str:
+    """The import map for every ``*.js`` in `folder`: the text that ``twoRoutes.map`` makes, byte for byte."""
+    urls = {path.stem: _data_url(path) for path in _sources(folder)}
+    return _json({"imports": urls, "integrity": {urls[path.stem]: sha256(_source(path)) for path in _sources(folder)}})
+
+
+@cache
+def policy() -> str:
+    """The Content-Security-Policy of every page, in its head and in the header that `serve` sends."""
+    texts = [import_map(), ENTRY, *map(_source, _sources(SOURCES))]
+    hashes = " ".join(f"'{sha256(text)}'" for text in texts)
+    return (f"default-src 'none'; script-src 'self' {hashes}; style-src 'self'; img-src 'self' data:; "
+            "base-uri 'none'; form-action 'none'")
+
+
+def sha256(text: str) -> str:
+    """The hash of a script as policies and import maps write it."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _sources(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.js"))
+
+
+def _source(path: Path) -> str:
+    # The name keeps stacks and coverage readable.
+    return f"{path.read_text(encoding='utf-8')}\n//# sourceURL={path.name}\n"
 
 
 def _data_url(path: Path) -> str:
-    # The name keeps stacks and coverage readable.
-    source = f"{path.read_text(encoding='utf-8')}\n//# sourceURL={path.name}\n"
-    return "data:text/javascript," + quote(source, safe="~()*!.'-_ /:;,?=&+$@|{}[]^`")
+    return "data:text/javascript," + quote(_source(path), safe="~()*!.'-_ /:;,?=&+$@|{}[]^`")
 
 
-def nonce(text: str) -> str:
-    """A nonce that depends on the content alone: the site is built the same twice, and takes no input."""
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()[:18]).decode()
+def _json(value) -> str:
+    return json.dumps(value, separators=(",", ":"))  # as JSON.stringify writes these texts

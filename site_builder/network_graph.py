@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, field
 from itertools import groupby, takewhile
 
+from site_builder.prose import kind_of
 from site_builder.symbols import symbol_text
 from tracer.schema import Trace, View
 
@@ -19,7 +20,8 @@ _NUMBERED = re.compile(r"(\w+\.\d+)\.")
 class Node:
     """A view, or what flows into the network: an input made before it, a table that several views share.
 
-    `array` is what the node makes or is; `before` are steps outside the forward pass that lead up to it.
+    `array` is what the node makes or is; `before` are steps outside the forward pass that lead up to it;
+    `module` is the kind of module that a view shows.
     """
 
     key: str
@@ -29,6 +31,7 @@ class Node:
     shape: tuple[int, ...]
     parameters: list[str] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
+    module: str = ""
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,8 @@ class _Finder:
         key = self.key(view.id)
         array = view.id if view.id in view.steps else (view.steps or view.arrays)[0]
         owned = [name for name, readers in self.readers.items() if readers[0] == key and name in self.parameters]
-        return Node(key, "view", view.id, self.key(array), self.trace.arrays[array].shape, owned)
+        return Node(key, "view", view.id, self.key(array), self.trace.arrays[array].shape, owned,
+                    module=kind_of(self.trace, view))
 
     def _add_sources(self, group: str, view: View) -> None:
         """Nodes for what the view is the first to read: inputs from other chapters, tables with more readers."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from site_builder.map_layout import PANEL, Box, Joint, Line, tall, wide
 from site_builder.network_graph import Network, Node, network
-from site_builder.prose import plain_key
+from site_builder.prose import plain_key, speaks_of
 from site_builder.strings import Strings
 from tracer.schema import Trace
 
@@ -81,25 +81,22 @@ def _title(node: Node, found: Network, titles: dict[str, str], strings: Strings)
     if node.kind != "table":
         return titles[node.opens]
     readers = [titles[found.nodes[edge.end].opens] for edge in found.edges if edge.start == node.key]
-    return strings("network_map.shared", steps="; ".join(readers))
+    return strings("network_map.shared", steps=strings("semicolon").join(readers))
 
 
 def label(strings: Strings, node: Node) -> str:
     """A few letters for a node, a subscript after `_`; where no words are given, the last part of its name."""
-    return _words(strings, f"map.{plain_key(node.key)}") or node.key.rpartition(".")[2].replace("_", " ")
+    key = plain_key(node.key)
+    words = strings.get(f"map.{key}") if speaks_of(key, node.module) else ""
+    return words or node.key.rpartition(".")[2].replace("_", " ")
 
 
 def group_title(strings: Strings, group: str) -> str:
     """What a group is called: as its main step is, else by words of its own, else by its name."""
     name, _, number = group.rpartition(".")
-    if number.isdigit() and (words := _words(strings, f"chapter.{name}")):
+    if number.isdigit() and (words := strings.get(f"chapter.{name}")):
         return words.format(n=int(number) + 1)
-    return (_words(strings, f"chapter.{group}") or _words(strings, f"network_map.part.{group}")
+    return (strings.get(f"chapter.{group}") or strings.get(f"network_map.part.{group}")
             or group.replace("_", " "))
 
 
-def _words(strings: Strings, key: str) -> str:
-    try:
-        return strings(key)
-    except KeyError:
-        return ""

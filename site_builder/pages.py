@@ -4,11 +4,14 @@ import math
 import re
 from dataclasses import dataclass
 
+from site_builder.formula import OTHERWISE
+from site_builder.labels import isolated
 from site_builder.merges import Merges, merges
+from site_builder.notation import source
 from site_builder.parts import Part, Parts, number_in_prose
-from site_builder.prose import Section, find_section, load_prose, render, render_title
+from site_builder.prose import Section, find_section, kind_of, load_prose, render, render_title
 from site_builder.rounds import Byte, Layers, bytes_of, careless, layers
-from site_builder.strings import Strings
+from site_builder.strings import Strings, count
 from tracer.schema import View
 
 
@@ -17,6 +20,8 @@ class StepPart:
     """One array that a view makes: its shape, and a small array's numbers as a table, in the words of the page."""
 
     part: Part
+    source: str
+    formulas: list[str]
     shape: str
     table: dict | None
 
@@ -94,9 +99,9 @@ class _Writer:
 
     def page(self, view: View, chapter: str) -> Page:
         self.number += 1
-        rank = self.rank(view)
-        sections = find_section(self.prose, view.id, self.trace.route, rank) or {}
-        section = sections.get(self.language, Section(view.id, "", ""))
+        kind = kind_of(self.trace, view)
+        sections = find_section(self.prose, view.id, self.trace.route, kind, self.rank(view)) or {}
+        section = sections.get(self.language, Section(self.neutral_title(view.id), "", ""))
         figures = self.figures(view.id)
         return Page(
             view.id, self.number, chapter, self.title(view.id, render_title(section.title, figures)),
@@ -109,9 +114,14 @@ class _Writer:
         """Arrays that a view starts from; of two moments of a parameter the step itself shows both."""
         return [] if view.id.startswith("parameters.") else view.arrays
 
+    @staticmethod
+    def neutral_title(view_id: str) -> str:
+        """For a view of a kind that nothing is written about: what the model itself calls the module."""
+        return view_id.rpartition(".")[2].replace("_", " ")
+
     def title(self, view_id: str, title: str) -> str:
         """The prose's title, with the block or the parameter that it is about where the chapter does not say it."""
-        separator = ": " if self.language == "en" else "："
+        separator = self.strings("colon")
         of, _, parameter = view_id.partition(".")
         if of in ("adamw", "parameters"):
             return f"{parameter}{separator}{title}"
@@ -129,11 +139,12 @@ class _Writer:
                           for axis, length in zip(array.axes, array.shape, strict=True))
         table = {"columns": self.axis_labels(array, -1) if array.shape else [],
                  "rows": list(zip(self.row_labels(array), part.rows, strict=True))} if part.rows else None
-        return StepPart(part, axes, table)
+        formulas = [formula.replace(OTHERWISE, self.strings("otherwise")) for formula in part.formulas]
+        return StepPart(part, source(part.notation, self.language) if part.notation else "", formulas, axes, table)
 
     def axis_labels(self, array, axis: int) -> list[str]:
         if array.axes[axis] in array.labels:
-            return self.trace.label_list(array.labels[array.axes[axis]])
+            return [isolated(label) for label in self.trace.label_list(array.labels[array.axes[axis]])]
         first = 1 if array.axes[axis] in ("head", "update") else 0
         return [str(first + i) for i in range(array.shape[axis])]
 
@@ -159,13 +170,19 @@ class _Writer:
             "text": make.get("text", make.get("trained_on")), "validation_text": make.get("validation_text"),
             "prompt": make.get("prompt"), "temperature": make.get("temperature"), "top_k": make.get("top_k"),
             "seed": make.get("seed"), "parameters": self.parameters,
-            "ids": trace.values("text.ids").tolist(), "num": number_in_prose, "ln": math.log,
+            "ids": trace.values("text.ids").tolist(), "num": number_in_prose, "count": count, "ln": math.log,
+            "has": self.parts.kinds.__contains__, "named": self.named, "again": view_id.startswith("again."),
             "value": lambda name, *index: trace.values(name)[index].item(),
             "outside": self.outside(prefix[1] or ""),
             "here": lambda name: f"{prefix[0]}{name}",
             "block": int(prefix[2].split(".")[1]) + 1 if prefix[2] else None,
             "round": int(re.sub(r"\D", "", prefix[1])) if (prefix[1] or "").startswith("round") else None,
         }
+
+    def named(self, key: str) -> str:
+        """What the module is called that stands in the place `key` ("block.norm_1"), by its kind."""
+        kind = self.parts.kind_at.get(key, "")
+        return self.strings.get(f"kind.{kind}") or (kind or key.rpartition(".")[2]).replace("_", " ")
 
     def outside(self, prefix: str) -> int:
         """How many of the oldest ids a round left out."""

@@ -8,8 +8,9 @@ from functools import cache
 import numpy as np
 
 from site_builder.formula import inline_mathml, mathml
-from site_builder.symbols import symbol
-from tracer.ops import KINDS
+from site_builder.notation import Notation
+from site_builder.prose import kinds_by_place
+from site_builder.symbols import in_latex
 from tracer.ops.language import walk
 from tracer.ops.replay import Replay
 from tracer.schema import AXES, Step, Trace
@@ -22,8 +23,7 @@ class Part:
     """One array: its formula, what the symbols in it stand for, and its numbers when they are few."""
 
     array: str
-    kind: str
-    source: str
+    notation: str  # of the step that makes it; "" for what starts the computation
     formulas: list[str]
     legend: list[tuple[str, str, str]]  # symbol as MathML, array name, step that made it
     constants: list[tuple[str, str]]  # symbol as MathML, value: lengths of axes and settings
@@ -37,6 +37,9 @@ class Parts:
     def __init__(self, trace: Trace):
         self.trace = trace
         self.replay = Replay(trace, AXES)
+        self.notation = Notation(trace)
+        self.kinds = {step.kind for step in trace.steps.values()}
+        self.kind_at = kinds_by_place(trace)
         self.home = {name: view.id for chapter in trace.chapters for view in chapter.views
                      for name in [*view.arrays, *view.steps]}
         self.named: dict[int, tuple[dict, dict]] = {}  # equations → letters whose length, and names, they read
@@ -51,17 +54,16 @@ class Parts:
         array, step = self.trace.arrays[name], self.trace.steps.get(name)
         rows = self._rows(name)
         if not step:
-            return Part(name, "", "", [], [], [], array.derived, rows)
-        equations = self.replay.equations(step)
-        return Part(name, f"{step.kind}.{step.target}", KINDS[step.kind].source,
-                    [mathml(step.kind, equation) for equation in equations], self._legend(step),
-                    self._constants(step, equations), array.derived, rows)
+            return Part(name, "", [], [], [], array.derived, rows)
+        equations, notation = self.replay.equations(step), self.notation(step)
+        return Part(name, notation, [mathml(notation, equation) for equation in equations],
+                    self._legend(step, notation), self._constants(step, equations, notation), array.derived, rows)
 
-    def _legend(self, step: Step) -> list[tuple[str, str, str]]:
+    def _legend(self, step: Step, notation: str) -> list[tuple[str, str, str]]:
         entries = [(step.target, step.id), *step.operands.items()]
-        return [(_symbol_mathml(step.kind, name), array, self.home.get(array, "")) for name, array in entries]
+        return [(_symbol_mathml(notation, name), array, self.home.get(array, "")) for name, array in entries]
 
-    def _constants(self, step: Step, equations) -> list[tuple[str, str]]:
+    def _constants(self, step: Step, equations, notation: str) -> list[tuple[str, str]]:
         """Values of the lengths and settings that the equations name."""
         key = id(equations)  # the replay keeps one list for all steps of a kind with the same axes
         if key not in self.named:
@@ -72,7 +74,7 @@ class Parts:
         names = [name for name in all_names if name in step.attributes]
         sizes = self.replay.sizes(step) if letters else {}
         lengths = [(f"n_{{{letter}}}", sizes[letter]) for letter in letters]
-        settings = [(symbol(step.kind, name), step.attributes[name]) for name in names]
+        settings = [(in_latex(notation, name), step.attributes[name]) for name in names]
         return [(inline_mathml(latex), number_in_prose(value, 6)) for latex, value in [*lengths, *settings]]
 
     def _rows(self, name: str) -> list[list[str]]:
@@ -86,10 +88,8 @@ class Parts:
 
 
 @cache
-def _symbol_mathml(kind: str, name: str) -> str:
-    if name.startswith("d_"):
-        return inline_mathml(rf"\frac{{\partial L}}{{\partial {symbol(kind, name[2:])}}}")
-    return inline_mathml(symbol(kind, name))
+def _symbol_mathml(notation: str, name: str) -> str:
+    return inline_mathml(in_latex(notation, name))
 
 
 def number_in_prose(value, digits: int = 4) -> str:

@@ -3,6 +3,9 @@
 A file is a list of sections: ``# key``, then ``## en: title`` and ``## zh: title``, each with
 paragraphs in Markdown and, as a block quote, what is often misread.  Figures are never typed: they
 are Jinja expressions, rendered from the recording.
+
+What is said of a module is true of its kind: ``# block.norm_1 (layer_norm)`` is not shown for a module of
+another kind in that place, which then has a neutral title and no statement.
 """
 
 import re
@@ -16,6 +19,7 @@ from markdown_it import MarkdownIt
 
 from site_builder.compiled import compiled
 from site_builder.formula import inline_mathml
+from tracer.schema import Trace, View
 
 FOLDER = Path(__file__).parent / "prose"
 LANGUAGES = ("en", "zh")
@@ -64,20 +68,36 @@ def plain_key(view_id: str) -> str:
     return re.sub(r"\bblocks\.\d+", "block", key)
 
 
-def find_section(prose: dict, view_id: str, route: str, parameter_rank: int = 0) -> dict[str, Section] | None:
-    """The section for a view: a variant for this page or chapter first, then the general one."""
+def find_section(prose: dict, view_id: str, route: str, kind: str = "",
+                 parameter_rank: int = 0) -> dict[str, Section] | None:
+    """The section for a view of `kind`: a variant for this page or pass first, then the general one."""
     key = plain_key(view_id)
-    pages = {"generation": ["generation"], "long": ["long", "generation"]}.get(route, [])
-    variants = [f"{page}:{key}" for page in pages]
-    if view_id.startswith("evaluation."):
-        variants.append(f"evaluation:{key}")
-    variants.append(key)
+    passes = {"generation": ["generation"], "long": ["long", "generation"]}.get(route, [])
+    passes += [one for one in ("evaluation", "again") if view_id.startswith(f"{one}.")]
+    variants = [variant for one in (*(f"{one}:{key}" for one in passes), key) for variant in (f"{one} ({kind})", one)]
     if key.startswith("adamw."):
         variants += ["adamw.vector"] if parameter_rank == 1 else []
         variants.append("adamw")
     if key.startswith("parameters."):
         variants.append("parameters")
     return next((prose[v] for v in variants if v in prose), None)
+
+
+def speaks_of(key: str, kind: str) -> bool:
+    """Whether words for the place `key` in a model hold for a module of `kind`: the prose says for which they do."""
+    told = {heading.removeprefix(key).strip(" ()") for heading in load_prose() if heading.split(" ")[0] == key}
+    return not kind or not told or "" in told or kind in told
+
+
+def kinds_by_place(trace: Trace) -> dict[str, str]:
+    """Key of a place in the model, the same for every block and pass → the kind of module that stands there."""
+    return {plain_key(view.id): kind_of(trace, view) for chapter in trace.chapters for view in chapter.views}
+
+
+def kind_of(trace: Trace, view: View) -> str:
+    """The kind of module that a view shows, forward or backward; nothing where it shows several, or none."""
+    kinds = {trace.steps[step].kind for step in view.steps} - {"loss_seed", "gradient_sum"}
+    return kinds.pop() if len(kinds) == 1 else ""
 
 
 _markdown = MarkdownIt("commonmark", {"html": False})
@@ -120,7 +140,12 @@ def _recorded(value):
 
 
 def _shield(value):
-    """Letters and digits in place of recorded text, so that Markdown sees no sign in it."""
+    """Letters and digits in place of recorded text, so that Markdown sees no sign in it.
+
+    A setting is written in full, with a true minus sign: 0.02, 1e−5, 50.
+    """
+    if isinstance(value, float):
+        return f"{value!r}".removesuffix(".0").replace("e-0", "e-").replace("-", "−")
     return f"\ue002{value.encode().hex()}\ue003" if isinstance(value, _Recorded) else value
 
 
@@ -139,4 +164,9 @@ def _render_markdown(text: str) -> str:
 
     html = _markdown.render(_MATH.sub(keep, text))
     html = re.sub("\ue000(\\d+)\ue001", lambda match: formulas[int(match[1])], html)
-    return re.sub("\ue002([0-9a-f]*)\ue003", lambda match: escape(bytes.fromhex(match[1]).decode()), html)
+    return re.sub("\ue002([0-9a-f]*)\ue003", _as_recorded, html)
+
+
+def _as_recorded(shielded: re.Match) -> str:
+    """Recorded text, set apart: one from right to left must not carry its quotation marks along."""
+    return f"<bdi>{escape(bytes.fromhex(shielded[1]).decode())}</bdi>"

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from site_builder.labels import isolated
 from tracer.schema import Trace
 
 LEADS = ((0xF0, 4, "11110"), (0xE0, 3, "1110"), (0xC0, 2, "110"))  # RFC 3629, section 3
@@ -69,7 +70,7 @@ def _after(trace: Trace, chosen: int, shown: int) -> Layers:
     summary = trace.summary["rounds"]
     ids = [*trace.summary["prompt_ids"], *(r["id"] for r in summary[:chosen])]
     held = trace.arrays.get(f"round{shown}.held")
-    return Layers([(i, names[i]) for i in ids], 1 if chosen else 0,
+    return Layers([(i, isolated(names[i])) for i in ids], 1 if chosen else 0,
                   trace.make["prompt"] + "".join(r["new_text"] for r in summary[:shown]),
                   [f"{b:02X}" for b in trace.values(held.name)] if held else [])
 
@@ -114,7 +115,7 @@ def tree(trace: Trace) -> list[list[Branch]]:
         ids = trace.values(f"round{number}.sampler.top_k.ids").tolist()
         probabilities = trace.values(f"round{number}.sampler.softmax").tolist()
         token = trace.summary["rounds"][number - 1]["id"]
-        found.append([Branch(f"{i} {names[i]}", p, path * p, i == token)
+        found.append([Branch(f"{i} {isolated(names[i])}", p, path * p, i == token)
                       for i, p in zip(ids, probabilities, strict=True)])
         path *= next(p for i, p in zip(ids, probabilities, strict=True) if i == token)
     return found

@@ -1,5 +1,6 @@
 """The words of the interface, in both languages, from ``strings.toml``."""
 
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,20 @@ def _table() -> dict[str, dict[str, str]]:
     return {name: words for name, words in body.items() if name not in groups} | nested
 
 
+_BLANK = re.compile(r"\{(\w+)(?::([^|{}]*)\|([^{}]*))?\}")  # the same in static/js/dom.js
+
+
+def _filled(blank: re.Match, values: dict) -> str:
+    """The value, or the form that goes with it: {n:number|numbers} is "number" for 1 alone."""
+    name, one, more = blank.groups()
+    return str(values[name]) if one is None else one if str(values[name]) == "1" else more
+
+
+def count(n: int, one: str, more: str = "") -> str:
+    """``count(2, "block")`` is "2 blocks"; `more` where that is not one with an s."""
+    return f"{n:,} {one if n == 1 else more or one + 's'}"
+
+
 class Strings:
     """``strings("step_of", n=3, total=9)``.  Raises `KeyError` for a word that no language has."""
 
@@ -20,12 +35,17 @@ class Strings:
         self.language = language
 
     def __call__(self, key: str, **values) -> str:
-        return _table()[key][self.language].format(**values) if values else _table()[key][self.language]
+        text = _table()[key][self.language]
+        return _BLANK.sub(lambda blank: _filled(blank, values), text) if values else text
+
+    def get(self, key: str) -> str:
+        """The word, or nothing."""
+        return _table().get(key, {}).get(self.language, "")
 
     def all(self) -> dict[str, str]:
         """Every word."""
         return {key: words[self.language] for key, words in _table().items()}
 
     def for_scripts(self) -> dict[str, str]:
-        """The words for a route's scripts; the page of experiments has none."""
-        return {key: word for key, word in self.all().items() if not key.startswith("experiments.")}
+        """The words for a route's scripts; others stand in the pages."""
+        return {key: word for key, word in self.all().items() if not key.startswith(("experiments.", "not_started."))}

@@ -1,7 +1,10 @@
 """Mathematical symbols for the names that equations use: one table, for formulas and for the working.
 
 A name that is not listed is set upright, as a word.  `KIND_SYMBOLS` takes precedence: the same operand
-name means different things in different operations.
+name means different things in different operations, and in the uses of one (`site_builder/notation.py`):
+what holds for "embedding:positions" comes before what holds for "embedding".
+
+A symbol d_x stands for ∂L/∂x, whatever the equation calls it.
 """
 
 SYMBOLS = {
@@ -14,14 +17,19 @@ SYMBOLS = {
     "beta2": r"\beta_2", "lr": r"\eta", "weight_decay": r"\lambda", "eps": r"\varepsilon", "step": "s", "p": "p",
     "cdf": r"\Phi", "density": r"\varphi", "probability": "p", "target_probability": "p", "qkv": r"U",
     "temperature": r"\tau", "probabilities": "p", "cumulative": "F", "uniform": "u", "g": "g", "a": "a", "b": "b",
-    "first": "g_1", "second": "g_2", "kept": "z", "n": "n",
+    "kept": "z", "n": "n",
 }
 
 KIND_SYMBOLS: dict[str, dict[str, str]] = {
     "embedding": {"out": "x", "table": "E"},
-    "positions": {"out": r"\mathrm{id}"},
+    "embedding:positions": {"table": "P", "ids": r"\mathrm{pos}"},
+    "embedding:m": {"out": r"m^{\mathrm{used}}", "table": "m"},
+    "embedding:v": {"out": r"v^{\mathrm{used}}", "table": "v"},
+    "embedding:after": {"out": r"\theta^{\mathrm{used}}", "table": r"\theta'"},
+    "positions": {"out": r"\mathrm{pos}"},
     "add": {"out": "x"},
-    "gradient_sum": {"out": "g"},
+    "gradient_sum:table": {"out": "d_E"},
+    "gradient_sum": {"out": "d_x", "first": "g_1", "second": "g_2"},
     "dropout": {"out": "x'", "word": "w"},
     "layer_norm": {"weight": r"\gamma", "bias": r"\beta", "out": "u", "g": r"g"},
     "linear": {"out": "y"},
@@ -31,11 +39,12 @@ KIND_SYMBOLS: dict[str, dict[str, str]] = {
     "scaled_scores": {"out": "S"},
     "causal_mask": {"out": r"S^{\mathrm{mask}}"},
     "softmax": {"x": "S", "out": "A", "largest": r"S^{\max}"},
+    "softmax:candidates": {"x": "z", "out": "p", "largest": r"z^{\max}"},
     "weighted_sum": {"out": "O"},
     "gelu": {"out": "y"},
     "cross_entropy": {"out": r"\ell"},
     "mean": {"x": r"\ell", "out": "L"},
-    "loss_seed": {"out": "L"},
+    "loss_seed": {"out": "d_L"},
     "temperature": {"out": "z'"},
     "top_k": {"logits": "z'"},
     "cumulative": {"out": "F"},
@@ -44,23 +53,47 @@ KIND_SYMBOLS: dict[str, dict[str, str]] = {
     "bpe_merge": {"before": r"\mathrm{id}", "out": r"\mathrm{id}'"},
     "append": {"before": r"\mathrm{id}", "out": r"\mathrm{id}'"},
     "window": {"out": r"\mathrm{id}'"},
+    "window:inputs": {"out": "x"},
+    "window:targets": {"out": "y"},
+    "window:bytes": {"out": r"B^{\mathrm{held}}", "ids": "B"},
+    "complete_bytes": {"out": r"\mathrm{complete}", "bytes": "B"},
     "predicted_change": {"first": r"\Delta L", "running": r"\Delta L", "previous": r"\Delta L'"},
     "change": {"out": r"\Delta\theta"},
     "greedy": {"out": r"\mathrm{id}"},
-    "is_end": {"token": r"\mathrm{id}"},
+    "is_end": {"token": r"\mathrm{id}", "out": r"\mathrm{end}"},
     "append_rows": {"past": "K", "new": "k", "out": "K'"},
+    "append_rows:values": {"past": "V", "new": "v", "out": "V'"},
     "drop_rows": {"past": "K", "out": "K'"},
+    "drop_rows:values": {"past": "V", "out": "V'"},
     "kept_rows": {"before": "K", "now": "K'", "was": "k", "became": "k'", "equal": "n", "apart": r"\delta"},
+    "kept_rows:values": {"before": "V", "now": "V'", "was": "v", "became": "v'"},
     "largest_difference": {"a": "x", "b": "x'", "out": r"\delta"},
     "top_p": {"out": "p'"},
     "difference": {"out": r"\Delta L", "after": "L'", "before": "L"},
 }
 
 
-def symbol(kind: str, name: str) -> str:
-    """LaTeX for a name in an equation of `kind`, without its index."""
-    found = KIND_SYMBOLS.get(kind, {}).get(name) or SYMBOLS.get(name)
+def symbol(notation: str, name: str) -> str:
+    """LaTeX for a name in an equation of `notation`, without its index; ``d_…`` for a gradient of the loss."""
+    if name.startswith("d_"):
+        return f"d_{symbol(notation, name[2:])}"
+    kind = notation.partition(":")[0]
+    found = KIND_SYMBOLS.get(notation, {}).get(name) or KIND_SYMBOLS.get(kind, {}).get(name) or SYMBOLS.get(name)
     return found or r"\mathrm{" + name.replace("_", r"\ ") + "}"
+
+
+def in_latex(notation: str, name: str, index: str = "") -> str:
+    """The symbol with its `index`, which of a gradient's symbol stands below."""
+    latex = symbol(notation, name)
+    if latex.startswith("d_"):
+        return rf"\frac{{\partial L}}{{\partial {_indexed(latex[2:], index)}}}"
+    return _indexed(latex, index)
+
+
+def _indexed(latex: str, index: str) -> str:
+    if not index:
+        return latex
+    return f"{{{latex}}}_{{{index}}}" if "^" not in latex else f"{latex}_{{{index}}}"
 
 
 _TEXT = {r"\mu": "μ", r"\sigma^2": "σ²", r"\hat{x}": "x̂", r"\Lambda": "Λ", "z^{y}": "zʸ", r"z^{\max}": "zᵐᵃˣ",
@@ -69,12 +102,14 @@ _TEXT = {r"\mu": "μ", r"\sigma^2": "σ²", r"\hat{x}": "x̂", r"\Lambda": "Λ",
          r"\tau": "τ", r"\gamma": "γ", r"\beta": "β", r"\ell": "ℓ", r"S^{\mathrm{mask}}": "Sᵐ", r"S^{\max}": "Sᵐᵃˣ",
          "g_1": "g₁", "g_2": "g₂", "x'": "x′",
          r"\mathrm{id}": "id", r"\mathrm{id}'": "id′", "z'": "z′", r"\Delta L": "ΔL", r"\Delta L'": "ΔL′", "L'": "L′",
-         r"\Delta\theta": "Δθ", "K'": "K′", "k'": "k′", r"\delta": "δ", "p'": "p′"}
+         r"\Delta\theta": "Δθ", "K'": "K′", "k'": "k′", "V'": "V′", "v'": "v′", r"\delta": "δ", "p'": "p′",
+         r"m^{\mathrm{used}}": "mᵘ", r"v^{\mathrm{used}}": "vᵘ", r"\theta^{\mathrm{used}}": "θᵘ",
+         r"B^{\mathrm{held}}": "Bʰ", r"\mathrm{pos}": "pos"}
 
 
-def symbol_text(kind: str, name: str) -> str:
+def symbol_text(notation: str, name: str) -> str:
     """The same symbol as plain text, for the working of a number; a gradient is ∂name."""
-    if name.startswith("d_"):
-        return "∂" + symbol_text(kind, name[2:])
-    latex = symbol(kind, name)
+    latex = symbol(notation, name)
+    if latex.startswith("d_"):
+        return "∂" + _TEXT.get(latex[2:], latex[2:] if "\\" not in latex else name.removeprefix("d_"))
     return _TEXT.get(latex) or (name if latex.startswith(r"\mathrm") else latex)

@@ -6,16 +6,20 @@ pin_kernels()  # before anything imports torch
 
 from collections.abc import Iterator  # noqa: E402
 from dataclasses import dataclass  # noqa: E402
+from functools import partial  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 import pytest  # noqa: E402
 import torch  # noqa: E402
 from browser import ARGUMENTS, find_browser  # noqa: E402
 from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playwright  # noqa: E402
+from runs import command, float16, prepared, settings  # noqa: E402, F401  (fixtures of training)
+from shared import common_folder, shared_folder, shared_object  # noqa: E402
 
 from site_builder.build import build  # noqa: E402
 from tracer import schema  # noqa: E402
 from tracer.checkpoint import Checkpoint  # noqa: E402
+from tracer.kernel_probe import described, kernels_used  # noqa: E402
 from tracer.record_generation import GenerationJob, record_generation  # noqa: E402
 from tracer.record_training import TrainingJob, record_training  # noqa: E402
 from tracer.schema import Trace  # noqa: E402
@@ -25,6 +29,10 @@ torch.set_num_threads(1)
 
 TRACES = Path(__file__).resolve().parent.parent / "traces"
 PATIENCE = 40_000  # milliseconds: a busy machine is slow, a hanging page ends all the same
+
+
+def pytest_report_header() -> str:
+    return f"kernels: {described(kernels_used())}"
 
 
 @dataclass(frozen=True)
@@ -60,8 +68,12 @@ def recordings(training_trace, generation_trace) -> dict[str, Trace]:
 
 
 @pytest.fixture(scope="session")
-def fresh(tokenizer) -> Recording:
+def fresh(tokenizer, tmp_path_factory) -> Recording:
     """Recorded once for all tests, which share it: copy before changing anything."""
+    return shared_object(common_folder(tmp_path_factory), "fresh", partial(_record, tokenizer))
+
+
+def _record(tokenizer: Tokenizer) -> Recording:
     training, checkpoint = record_training(TrainingJob(), tokenizer)
     return Recording(training, checkpoint, record_generation(GenerationJob(), checkpoint, tokenizer))
 
@@ -74,7 +86,7 @@ LOCAL = ("file:", "data:", "blob:")
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
     """The site of the committed recordings, built once."""
-    return build(TRACES, tmp_path_factory.mktemp("built") / "site").parent
+    return shared_folder(common_folder(tmp_path_factory), "site", partial(build, TRACES))
 
 
 @pytest.fixture(scope="session")

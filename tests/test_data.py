@@ -137,7 +137,10 @@ def test_a_missing_text_and_missing_data(tmp_path):
     (lambda meta: meta["tokens"].update(train=7), "does not hold 7 ids"),
     (lambda meta: meta.update(dtype="uint16"), "of uint16"),
     (lambda meta: meta["tokenizer"].update(name="other"), "there is no tokenizer 'other'"),
-    (lambda meta: meta["tokenizer"].update(characters=["a", "b"]), "the vocabulary ends at 1"),
+    (lambda meta: meta["tokenizer"].update(characters=["a", "b"], vocabulary_size=2), "the vocabulary ends at 1"),
+    (lambda meta: meta["tokenizer"].update(vocabulary_size=2), "is damaged .*has 26 tokens, not 2"),
+    (lambda meta: meta["tokenizer"]["characters"].reverse(), "is damaged .*not in order"),
+    (lambda meta: meta["tokenizer"]["characters"].append("zz"), "is damaged .*no list of single characters"),
     (lambda meta: meta.pop("files"), "is damaged"),
     (lambda meta: meta.update(tokenizer=None), "is damaged"),
 ])

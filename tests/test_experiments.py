@@ -17,6 +17,7 @@ from tracer.experiment_cache import run_cache
 from tracer.experiment_depth import run_depth
 from tracer.experiment_schema import check_experiment, load_experiment, load_experiments, save_experiment
 from tracer.fit_settings import make_settings, read_settings
+from tracer.lock import locked
 from tracer.model import GPT, Config
 from tracer.run_log import read_log
 
@@ -94,7 +95,8 @@ def test_a_stopped_experiment_goes_on_and_a_changed_one_is_refused(depth, text, 
     again = run_depth(text, runs.rename(runs.with_name("moved")), SETTINGS, (1, 2), "one", 12, after_update=seen.append)
     runs.with_name("moved").rename(runs)
     assert not seen  # nothing was left to do
-    without_time = [[{**run, "seconds_per_update": 0} for run in body["runs"]] for body in (depth, again)]
+    measured_again = {"seconds_per_update": 0, "times": []}
+    without_time = [[run | measured_again for run in body["runs"]] for body in (depth, again)]
     assert without_time[0] == without_time[1]
     with pytest.raises(UserError, match=r"holds a run with lr 0\.003, not 0\.5"):
         run_depth(text, runs, replace(SETTINGS, lr=0.5), (1, 2), "one", 12)
@@ -152,6 +154,15 @@ def test_runs_on_another_text_or_with_unknown_samples_are_left_alone(text, short
         (short_runs / "sample.json").write_bytes(before[short_runs / "sample.json"])
 
 
+def test_two_experiments_do_not_share_a_folder(text, short_runs):
+    before = contents(short_runs)
+    for folder, option in ((short_runs, "--runs"), (short_runs / "1-blocks", "--output")):
+        says = f"another process writes into {folder}: .*{option}"
+        with locked(folder / ".lock"), pytest.raises(UserError, match=says):
+            run_depth(text, short_runs, SHORT, (1,), "one", 5)
+        assert contents(short_runs) == before
+
+
 # Cache -------------------------------------------------------------------------------------------------
 
 def test_cache_records_each_prompt_length():
@@ -177,7 +188,7 @@ def test_a_cache_that_changes_the_text_is_not_recorded(monkeypatch):
 
 @pytest.mark.parametrize(("change", "says"), [
     (lambda body: body.update(schema="two-routes/trace"), "is none of"),
-    (lambda body: body.update(version=2), "has version 2, this program reads version 1"),
+    (lambda body: body.update(version=1), "has version 1, this program reads version 2"),
     (lambda body: body.update(version=True), "has version True"),
     (lambda body: body.update(extra=1), "has the unknown field 'extra'"),
     (lambda body: body.pop("make"), "the experiment has no 'make'"),

@@ -16,11 +16,15 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from site_builder.experiments import fixed, read_experiments, tell
+from site_builder.modules import policy
 from site_builder.parts import number_in_prose
 from site_builder.plots import Series, Size, plot, steps, tick_text
 from site_builder.prose import LANGUAGES
 from site_builder.strings import Strings
+from tracer.counting import parameter_count
 from tracer.errors import UserError
+from tracer.experiment_figures import finish
+from tracer.model import Config
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "traces" / "experiments"
@@ -213,19 +217,24 @@ def test_names_of_lines_that_end_together_are_moved_apart():
 def experiment(ends: dict[int, tuple[float, float]], updates: int = 2) -> dict:
     """A depth experiment that ends with these losses: blocks → (train, validation)."""
     body = json.loads((FOLDER / "depth.json").read_text("utf-8"))
-    run = body["runs"][0]
-    body["make"]["settings"]["updates"] = updates
+    make, run = body["make"], body["runs"][0]
+    every = (updates + 1) // 2
+    make["settings"] |= {"updates": updates, "evaluate_every": every}
+    tested = [0, every, updates]
     body["runs"] = [run | {
-        "blocks": blocks, "curve": {"update": [1, updates], "loss": [3.0, train]},
-        "evaluations": {"update": [0, 1, updates], "train": [4.17, 3.0, train], "validation": [4.17, 3.0, loss]},
-        "samples": []} for blocks, (train, loss) in ends.items()]
+        "blocks": blocks,
+        "parameters": parameter_count(Config(vocabulary=make["vocabulary"], blocks=blocks, **{
+            name: make["settings"][name] for name in ("context", "width", "heads")})),
+        "curve": {"update": [*range(1, updates + 1)], "loss": [*[3.0] * (updates - 1), train]},
+        "evaluations": {"update": tested, "train": [4.17, 3.0, train], "validation": [4.17, 3.0, loss]},
+        "samples": [{"update": update, "text": ""} for update in tested]} for blocks, (train, loss) in ends.items()]
     return body
 
 
 def read(folder: Path, **bodies: dict) -> list[dict]:
     (folder / "experiments").mkdir(exist_ok=True)
     for stem, body in bodies.items():
-        (folder / "experiments" / f"{stem}.json").write_text(json.dumps(body), "utf-8")
+        (folder / "experiments" / f"{stem}.json").write_text(json.dumps(finish(body)), "utf-8")
     return read_experiments(folder)
 
 
@@ -275,7 +284,8 @@ def test_without_experiments_there_is_nothing_to_read(tmp_path):
 def test_a_missing_setting_is_named(tmp_path, stem, place):
     body = json.loads((FOLDER / f"{stem}.json").read_text("utf-8"))
     body["make"][place] = {}
-    with pytest.raises(UserError, match=rf"'{place}' of the experiment {stem} has no '\w+': record it again"):
+    says = rf"'{place}' of the experiment {stem} has no '\w+'|'\w+' of {place} cannot be None"
+    with pytest.raises(UserError, match=says):
         read(tmp_path, **{stem: body})
 
 
@@ -283,14 +293,14 @@ def test_hostile_text_shows_as_itself(tmp_path, new_page):
     body = experiment({1: (1.9, 2.1), 2: (1.8, 2.0)})
     body["make"]["text"]["name"] = body["make"]["sample"]["prompt"] = body["make"]["machine"] = HOSTILE
     body["runs"] = copy.deepcopy(body["runs"])
-    body["runs"][0]["samples"] = [{"update": 0, "text": HOSTILE}]
+    body["runs"][0]["samples"][0]["text"] = HOSTILE
     experiments = read(tmp_path, depth=body)
     (title, lead), told = tell(experiments, "en", Strings("en"))
     templates = jinja2.Environment(loader=jinja2.FileSystemLoader(ROOT / "templates"), undefined=jinja2.StrictUndefined,
                                    autoescape=True, trim_blocks=True, lstrip_blocks=True)
     (tmp_path / "page.html").write_text(templates.get_template("experiments.html").render(
-        language="en", words=Strings("en"), root="", nonce="n", routes=(), has_experiments=True, page="experiments",
-        title=title, lead=lead, experiments=told, fixed=fixed, num=number_in_prose), "utf-8")
+        language="en", words=Strings("en"), root="", policy=policy(), routes=(), has_experiments=True,
+        page="experiments", title=title, lead=lead, experiments=told, fixed=fixed, num=number_in_prose), "utf-8")
     (tmp_path / "two-routes.css").write_text("")
     page = new_page(java_script_enabled=False)
     page.goto((tmp_path / "page.html").as_uri())

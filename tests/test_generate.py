@@ -1,6 +1,7 @@
 """The decoding loop: with a cache and without, alone and in a batch, against transformers, and drawing by hand."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -74,12 +75,22 @@ def test_the_same_ids_with_a_cache_without_and_by_hand_for_every_prompt_length(m
 
 @pytest.mark.parametrize("cached", [True, False])
 def test_prompts_of_different_lengths_in_one_batch_are_each_alone(model, cached):
-    prompts = [prompt(n, n) for n in (7, 1, 15, 16, 3)]
+    """In any order, with the same seed; the prompt that stands there three times draws with the next seeds."""
+    again = prompt(7, 7)
+    prompts = [again, *(prompt(n, n) for n in (1, 15)), again, *(prompt(n, n) for n in (16, 3)), again]
     together = generate(model, prompts, WARM, 12, cached=cached)
-    alone = [generate(model, [ids], Sampling(1.5, 20, 0.95, seed=11 + row), 12, cached=cached)[0]
-             for row, ids in enumerate(prompts)]
-    assert together == alone
-    assert len({tuple(row) for row in together}) == 5
+    seeds = [11, 11, 11, 12, 11, 11, 13]
+    assert together == [generate(model, [ids], replace(WARM, seed=seed), 12, cached=cached)[0]
+                        for ids, seed in zip(prompts, seeds, strict=True)]
+    assert len({tuple(row) for row in together}) == len(prompts)
+
+
+def test_more_new_ids_than_memory_was_taken_for(model, monkeypatch):
+    expected = generate(model, [prompt(3), prompt(4)], WARM, 40)
+    monkeypatch.setattr("tracer.generate.ROOM", 1)
+    assert generate(model, [prompt(3), prompt(4)], WARM, 40) == expected
+    first = next(rounds(model, [prompt(3)], WARM, 10**15))  # of as many there is no tensor
+    assert first.tolist() == generate(model, [prompt(3)], WARM, 1)[0]
 
 
 def test_greedy_ids_are_those_of_transformers(model, tmp_path):
@@ -220,16 +231,21 @@ def test_streaming_with_characters_as_tokens():
 
 @pytest.mark.parametrize(("prompts", "message"), [
     ([[]], "a prompt is empty"), ([], "a prompt is empty"), ([[1], []], "a prompt is empty"),
-    ([[31]], "token id 31 is outside the model's vocabulary of 31"), ([[-1]], "token id -1 is outside")])
+    ([[31]], "token id 31 is outside the model's vocabulary of 31"), ([[-1]], "token id -1 is outside"),
+    ([[1, 1.0]], "token id must be a whole number, not 1.0"), (["ab"], "token id must be a whole number, not 'a'"),
+    ([torch.tensor([0.5])], "token id must be a whole number, not tensor")])
 def test_wrong_prompts_are_refused(model, prompts, message):
     with pytest.raises(UserError, match=message):
         next(rounds(model, prompts, GREEDY, 1))
     with pytest.raises(UserError, match="at least 1, not 0"):
         generate(model, [[1]], GREEDY, 0)
+    with pytest.raises(UserError, match="new tokens must be a whole number"):
+        generate(model, [[1]], GREEDY, 2.5)
 
 
 @pytest.mark.parametrize("wrong", [{"temperature": -1}, {"temperature": math.nan}, {"temperature": math.inf},
-                                   {"temperature": 1e-9}, {"top_k": 0}, {"top_p": 0}, {"top_p": 1.1}])
+                                   {"temperature": 1e-9}, {"temperature": 1e31}, {"temperature": "1"}, {"top_k": 0},
+                                   {"top_k": 2.5}, {"top_p": 0}, {"top_p": 1.1}, {"top_p": math.nan}, {"top_p": "1"}])
 def test_wrong_ways_to_choose_are_refused(wrong):
     with pytest.raises(UserError, match=next(iter(wrong)).replace("_", "-")):
         Sampling(**wrong)
@@ -244,5 +260,5 @@ def test_logits_of_16_bits_are_drawn_from_as_finely_as_those_of_32():
 
 def test_the_seeds_of_a_batch_begin_again_after_the_largest(model):
     last = Sampling(seed=2**64 - 1)
-    both = generate(model, [prompt(3), prompt(4)], last, 5)
-    assert both == [generate(model, [prompt(3)], last, 5)[0], generate(model, [prompt(4)], Sampling(seed=0), 5)[0]]
+    both = generate(model, [prompt(3), prompt(3)], last, 5)
+    assert both == [generate(model, [prompt(3)], how, 5)[0] for how in (last, Sampling(seed=0))]

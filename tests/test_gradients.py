@@ -342,6 +342,8 @@ def top_p_cases():
     for top_p, kept in ((0.4, 1), (0.5, 1), (0.6, 2), (0.75, 2), (0.8, 3), (1.0, 4)):
         inside = probabilities * (np.arange(4) < kept)
         yield {"probabilities": probabilities}, {"out": inside / inside.sum()}, {"top_p": top_p}
+    probabilities = np.array([0.5, 0.3, 0.1, 0.1])  # 0.8 − 0.3 < 0.5 in float64: a difference would keep one more
+    yield {"probabilities": probabilities}, {"out": np.array([0.625, 0.375, 0, 0])}, {"top_p": 0.8}
 
 
 @example("greedy")
@@ -364,12 +366,14 @@ def cumulative_cases():
 
 @example("draw")
 def draw_cases():
-    ids, cumulative = np.array([40, 7, 19, 3]), np.array([0.5, 0.75, 0.875, 0.99])
-    # Also exactly at a limit, and above the last one, where rounding has left a gap to 1.
-    for uniform in (0.0, 0.3, 0.5, 0.7499, 0.75, 0.9, 0.995):
-        choice = min(int(np.searchsorted(cumulative, uniform, side="right")), 3)
-        yield ({"uniform": np.array(uniform), "cumulative": cumulative, "ids": ids},
-               {"choice": np.array(choice), "token": ids[choice]})
+    """Also exactly at a limit, and above the last one, where rounding has left a gap to 1: never probability 0."""
+    ids = np.array([40, 7, 19, 3])
+    for probabilities in ([0.5, 0.25, 0.125, 0.115], [0.5, 0.25, 0.24, 0.0], [0.99, 0.0, 0.0, 0.0]):
+        cumulative, last = np.cumsum(probabilities), np.flatnonzero(probabilities).max()
+        for uniform in (0.0, 0.3, 0.5, 0.7499, 0.75, 0.9, 0.995):
+            choice = min(int(np.searchsorted(cumulative, uniform, side="right")), last)
+            yield ({"uniform": np.array(uniform), "cumulative": cumulative, "ids": ids},
+                   {"choice": np.array(choice), "token": ids[choice]})
 
 
 @example("byte_tokens")

@@ -1,9 +1,14 @@
 """Scores of heads: counted by hand, and found in a model whose weights are written so that it has such heads."""
 
+import random
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+from trials import TRIALS
 
+from tracer.errors import UserError
 from tracer.heads import PATTERNS, even_scores, rank_heads, recorded_passes
 from tracer.model import GPT, Config
 from tracer.open_model import attention_weights, repeated_texts
@@ -114,7 +119,51 @@ def test_passes_of_the_recordings(training_trace, generation_trace, fresh):
     ids, weights = passes["evaluation.validation"]
     assert ids.tolist() == training_trace.summary["validation_ids"]
     np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-6)
+    ids, weights = recorded_passes(fresh.training)["evaluation.validation"]  # of the model that is at hand
     np.testing.assert_allclose(weights, attention_weights(fresh.checkpoint.model, ids.tolist()), rtol=1e-5, atol=1e-7)
     rounds = recorded_passes(generation_trace)
     assert [weights.shape for _, weights in rounds.values()] == [(2, 2, n, n) for n in range(1, 6)]
     assert list(rounds)[-1] == "round5"
+
+
+def test_weights_that_are_no_numbers_are_not_ranked():
+    weights = np.full((1, 1, 3, 3), 1 / 3)
+    for wrong in (np.nan, np.inf):
+        weights[0, 0, 2, 1] = wrong
+        with pytest.raises(UserError, match="not all finite numbers: use a checkpoint from before"):
+            rank_heads([(np.arange(3), weights)])
+
+
+def test_a_changed_recording_is_scored_or_refused(generation_trace):
+    """Its steps made other kinds, with other operands or none, its arrays of other shapes, its table no name."""
+    draw = random.Random(2)
+    kinds, outcomes = ("softmax", "embedding"), set()
+    repeated = {array.same_as for array in generation_trace.arrays.values()}  # these stay as their repetitions are
+    for _ in range(150 * TRIALS):
+        trace = replace(generation_trace, make=dict(generation_trace.make), steps=dict(generation_trace.steps),
+                        arrays=dict(generation_trace.arrays))
+        step = draw.choice([one for one in trace.steps.values() if one.kind in kinds and one.id not in repeated])
+        match draw.randrange(5):
+            case 0:
+                trace.make["token_table"] = draw.choice([5, None, [], "", {}, "x"])
+            case 1:
+                others = draw.choice([{}, {name: draw.choice(list(trace.arrays)) for name in step.operands}])
+                trace.steps[step.id] = replace(step, operands=others)
+            case 2:
+                other = draw.choice([one for one in trace.steps.values() if not trace.arrays[one.id].derived])
+                trace.steps[other.id] = replace(other, kind=draw.choice(kinds))
+            case 3:
+                axes = draw.choice([(), ("head",), ("position", "feature"), ("head", "query_position", "key_position")])
+                trace.arrays[step.id] = replace(trace.arrays[step.id], axes=axes)
+            case _:
+                other = draw.choice([array for array in trace.arrays.values() if array.data is not None])
+                trace.arrays[step.id] = replace(other, name=step.id)
+        try:
+            for text in recorded_passes(trace).values():
+                rank_heads([text])
+                even_scores([text[0]])
+            outcomes.add("scored")
+        except UserError as error:
+            assert "\n" not in str(error)
+            outcomes.add("refused")
+    assert outcomes == {"scored", "refused"}

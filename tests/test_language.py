@@ -13,6 +13,7 @@ from tracer.ops import KINDS, Computation, evaluate, expand_ellipsis
 from tracer.ops.derive import derive_gradients
 from tracer.ops.evaluate import _Grid
 from tracer.ops.language import Equation, parse, walk
+from tracer.ops.rounded import Rounded
 from tracer.verify import SAFETY
 
 
@@ -231,17 +232,41 @@ def test_a_sum_of_products_is_the_same_on_the_grid(data):
     free = [letter for letter in used if letter not in over]
     draw = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     operands = {f"x{n}": draw.normal(size=[sizes[i] for i in index]) for n, index in enumerate(indices)}
+    for name in data.draw(st.lists(st.sampled_from(sorted(operands)), unique=True)):  # these were recomputed themselves
+        operands[name] = Rounded(operands[name], draw.random(operands[name].shape) * 1e-6)
     product = " * ".join(f"{name}[{', '.join(index)}]" for name, index in zip(operands, indices, strict=True))
     left = ", ".join(free) or "()"
     text = f"out[{left}] = 3 * sum(({', '.join(over)},), {product}) + 1"
     computation = Computation(parse(text), operands, {}, tuple(sizes[letter] for letter in free))
     short = evaluate(computation)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_Grid, "_plain_product", lambda self, node: None)
+        patch.setitem(_Grid._reduce.__globals__, "factors", lambda node: [node])
         patch.setattr(_Grid, "_sum_of_products", lambda *a: pytest.fail("the short way was taken"))
         grid = evaluate(computation)
     np.testing.assert_allclose(short.value, grid.value, rtol=1e-12, atol=1e-12)
     assert (short.error > 0).all() and (grid.error / short.error < 6).all() and (short.error / grid.error < 1.01).all()
+
+
+@settings(max_examples=60, deadline=None, database=None, derandomize=True)
+@given(st.integers(0, 2**32), st.sampled_from([
+    "out[a, b] = sum(c, x[a, c] * (y[c] == b)) + a",
+    "out[a, b] = x[a, b] - max(c, x[a, c]) + size(a) * y[b]",
+    "out[b] = nth_largest(c, x[b, c], 1) + sum((a, c), x[a, c] * x[b, c] * y[b])",
+    "out[a, b] = where(a >= 1, x[a - 1, b], y[b]) + (a * size(b) + b)",
+    "m[a] = sum(c, x[a, c])\nout[b, a] = exp(x[a, b] - m[a]) * m[a]"]))
+def test_a_large_grid_is_computed_in_parts(seed, text):
+    """A grid cut along a letter gives what the whole gives, wherever it is cut."""
+    x, y = np.random.default_rng(seed).normal(size=(5, 5)), np.arange(5.0)
+    operands = {"x": Rounded(x, np.abs(x) * 1e-7), "y": y}
+    equations = parse(text)
+    shape = (5,) * len(equations[-1].index)
+    whole = evaluate(Computation(equations, operands, {}, shape))
+    for block in (1, 7, 20, 60):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tracer.ops.cost.BLOCK", block)
+            parts = evaluate(Computation(equations, operands, {}, shape))
+        np.testing.assert_allclose(parts.value, whole.value, rtol=1e-14, atol=1e-14)
+        np.testing.assert_allclose(parts.error, whole.error, rtol=1e-12)
 
 
 def test_the_short_way_is_taken(monkeypatch):

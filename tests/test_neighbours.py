@@ -43,6 +43,21 @@ def test_quick_keys_leave_the_focus_on_the_heading_of_the_step(scores, keys, ste
     assert scores.evaluate(FOCUS) == ["H2", step, "step current"]
 
 
+def test_nothing_is_laid_out_that_can_be_reached_at_any_moment(scores):
+    """After every change of a class on any step, while keys come faster than the page rests."""
+    scores.evaluate("""() => {
+        window.reached = [];
+        const look = { subtree: true, attributes: true, attributeFilter: ["class", "inert"] };
+        new MutationObserver(() => {
+            for (const step of document.querySelectorAll(".step.ready:not([inert])")) reached.push(step.dataset.step);
+        }).observe(document.querySelector("main"), look);
+    }""")
+    for pause in (0, 0, 30, 0, 400, 0, 900, 0, 0):
+        scores.keyboard.press("ArrowRight" if pause != 30 else "ArrowLeft")
+        scores.wait_for_timeout(pause)
+    assert scores.evaluate("reached") == []
+
+
 def test_a_focus_that_the_reader_sets_meanwhile_stays(scores):
     scores.evaluate("""() => {
         document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));

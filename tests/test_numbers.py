@@ -45,7 +45,7 @@ LAB = """async (route) => {
             await store.load([array, ...operands(array)]);
             return indices.map((index) => {
                 const computation = store.computation(array);
-                const symbols = store.outline.symbols[store.step(array).kind];
+                const symbols = store.outline.symbols[store.step(array).notation];
                 const working = new Working(computation, store, symbols).explain(index);
                 const floats = working.reads.filter((read) => store.array(read.array).dtype !== "int64");
                 const terms = working.lines.flatMap((line) => line.terms?.list ?? []);

@@ -44,7 +44,7 @@ def test_walk_to_the_end_by_the_button_and_some_way_back(page, site, recordings,
         assert at["others"] == 0
         assert at["where"].endswith(words("step_of", n=number, total=len(steps)))
         assert at["bar"] == number
-        assert at["said"] == f"{words('step_of', n=number, total=len(steps))}: {at['title']}"
+        assert at["said"] == f"{words('step_of', n=number, total=len(steps))}{words('colon')}{at['title']}"
         assert at["page"] == f"{at['title']} · {words('site')}"
         assert at["listed"] == at["step"]
         assert at["listedTitle"] == at["title"]
@@ -238,6 +238,52 @@ def test_play_goes_on_by_itself_and_stops(page, site, training_trace):
     assert page.get_attribute("#play", "aria-pressed") == "false"
 
 
+TOUCHES = {
+    "a slider": lambda page: page.locator("#progress").press("ArrowRight"),
+    "a slider of updates": lambda page: page.locator(".step.current .updates input").press("ArrowRight"),
+    "Watch": lambda page: page.locator(".step.current .watch button").first.click(),
+    "a number": lambda page: page.locator(".step.current .made td[data-r]").first.click(),
+    "a number, by keys": lambda page: page.locator(".step.current .made td[tabindex='0']").first.press("Enter"),
+    "a number, by space": lambda page: page.locator(".step.current .made td[tabindex='0']").first.press(" "),
+    "the map": lambda page: page.locator(".map .node.view").nth(4).click(),
+    "a list": lambda page: page.locator(".step.current summary").first.click(),
+    "digits": lambda page: page.click('[data-digits="6"]'),
+    "a place without a button": lambda page: page.locator(".step.current .say").click(),
+    "the wheel": lambda page: (page.mouse.move(700, 500), page.mouse.wheel(0, 200), page.wait_for_timeout(200)),
+    "a script's click": lambda page: page.evaluate("document.querySelector('[data-show=steps]').click()"),
+    "help": lambda page: page.click("#help-open"),
+    "an address": lambda page: page.evaluate("location.hash = '#step=loss'"),
+    "a key": lambda page: page.keyboard.press("n"),
+}
+
+
+@pytest.mark.parametrize("touch", TOUCHES)
+def test_whatever_the_reader_touches_stops_playing(page, site, touch):
+    page.add_init_script(SLOW_TIMERS)
+    start = "series.attention" if "updates" in touch else "blocks.0.attention.scores"
+    visit(page, address(site, "training", "en", f"#step={start}"))
+    page.mouse.move(700, 500)
+    page.click("#play")
+    assert page.get_attribute("#play", "aria-pressed") == "true"
+    TOUCHES[touch](page)
+    page.evaluate("tools.frame()")
+    assert page.get_attribute("#play", "aria-pressed") == "false"
+
+
+def test_its_own_controls_and_moving_about_let_it_play(page, site):
+    page.add_init_script(SLOW_TIMERS)
+    visit(page, address(site, "training", "en", "#step=blocks.0.attention.scores"))
+    page.keyboard.press(" ")
+    page.select_option("#speed", "fast")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Shift")
+    page.mouse.move(500, 400)
+    assert page.get_attribute("#play", "aria-pressed") == "true"
+    page.evaluate("nextTimer()")
+    wait_for_step(page, "blocks.0.attention.mask")
+    assert page.get_attribute("#play", "aria-pressed") == "true"
+
+
 NOTHING = ("#step=nowhere", "#step=", "#step=toString", "#step=__proto__", "#of=y2", "#of=constructor", "#of=__proto__",
            "#step=loss&of=nothing", "#step=loss&of=loss&h=999", "#step=head&of=head&t=0&v=50257", "#of=head&t=-1",
            "#%", "#&&", "#step=%F0%28", "#<script>", "#step=loss&of=toString&d=1")
@@ -313,6 +359,31 @@ def test_digits(page, site, training_trace):
     page.keyboard.press("n")
     assert place(page)["hash"].endswith("&digits=2")
     assert page.get_attribute('[data-digits="2"]', "aria-pressed") == "true"
+
+
+@pytest.mark.parametrize("go_on", [
+    lambda page: page.click('.chapters a[data-chapter="backward"]'),
+    lambda page: page.locator(".map .node.view").nth(3).click(),
+    lambda page: page.evaluate("location.hash = '#step=loss'"),
+    lambda page: page.locator(".step.current .legend a").first.click(),
+    lambda page: page.locator(".step.current .made td[data-r]").first.click(),
+    lambda page: (page.keyboard.press("n"), page.keyboard.press("]")),
+], ids=["chapter", "map", "address", "legend", "number", "keys"])
+def test_chosen_digits_hold_wherever_one_goes(page, site, go_on):
+    visit(page, address(site, "training", "en", "#step=blocks.0.norm_1"))
+    page.click('[data-digits="2"]')
+    go_on(page)
+    page.evaluate("tools.frame()")
+    at = place(page)
+    assert at["hash"].endswith("&digits=2")
+    assert page.locator('[data-digits][aria-pressed="true"]').all_text_contents() == ["2"]
+    assert page.get_attribute('a[data-language="zh"]', "href").endswith("&digits=2")
+    shown = page.locator(".step.current .made td[data-r]").first.inner_text()
+    assert len(re.sub(r"[^0-9]", "", shown).lstrip("0")) <= 2
+    page.click('[data-digits="4"]')
+    assert "digits" not in place(page)["hash"]
+    go(page, "#step=blocks.0.norm_2&digits=6")  # what an address says counts
+    assert page.get_attribute('[data-digits="6"]', "aria-pressed") == "true"
 
 
 def test_scripts_move_the_focus_with_the_step(page, site):

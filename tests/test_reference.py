@@ -1,7 +1,8 @@
 """The figures of the two articles, on the recording made now and on the committed one.
 
-Where a figure depends on the processor's kernels the tolerance says so: 120 updates amplify float32
-rounding about a million times, and the articles' machine used AVX2.
+The articles' machine used AVX2 kernels, to which recordings are pinned.  On a processor that has others, a figure may
+be as far off as rounding explains: `tests/rounding.py` for the first update; after 120 of them, which amplify
+rounding about a million times, see `near`.
 """
 
 import copy
@@ -11,14 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from rounding import spreads
 from torch.nn import functional as F
 
 from tracer import schema
 from tracer.model import GPT, Config
 from tracer.ops import KINDS, Computation, evaluate, expand_ellipsis
+from tracer.ops.rounded import UNIT
 from tracer.random_words import next_word
-from tracer.record_generation import GenerationJob, record_generation
-from tracer.record_training import TrainingJob, record_training
+from tracer.record_generation import GenerationJob, past_context_job, record_generation
+from tracer.record_training import TABLE, TrainingJob, record_training
 from tracer.schema import Trace
 
 V, D, C, POSITION, TARGET = 50257, 16, 16, 2, 254
@@ -39,8 +42,23 @@ def generation(request) -> Trace:
     return request.getfixturevalue("generation_trace")
 
 
-def avx2(trace: Trace) -> bool:
-    return trace.make["kernels"] == "AVX2"
+def pinned(trace: Trace) -> bool:
+    return trace.make["kernels"]["pinned"]
+
+
+# Of the same 120 updates in float64, where no rounding shows that float32 has (`GPT(Config()).double()`, by hand).
+EXACT = {"loss": 0.000943447, "validation": 8.054259, "logit": 16.492168, "improbability": 1.255725e-5}
+
+
+def near(trace: Trace, what: str, printed: float, rel: float):
+    """What a figure after 120 updates may be.
+
+    With pinned kernels: the printed one, to `rel`.  With others, rounding goes another way: they may be four times
+    as far from exact arithmetic as the printed one is, on either side.
+    """
+    if pinned(trace):
+        return pytest.approx(printed, rel=rel)
+    return pytest.approx(EXACT[what], abs=4 * abs(printed - EXACT[what]))
 
 
 def number(trace: Trace, name: str, *index: int) -> float:
@@ -59,7 +77,9 @@ def test_ids_and_the_shift_by_one(training):
 
 
 def test_first_loss(training):
-    assert number(training, "loss") == pytest.approx(10.828178, abs=1e-6 if avx2(training) else 2e-6)
+    # ln Σ exp of 50,257 terms in 8 lanes: the sum is off by at most 4·√(50,257/8)·2⁻²⁴ of itself, but once in
+    # three thousand times (Higham and Mary 2019, theorem 2.4).
+    assert number(training, "loss") == pytest.approx(10.828178, abs=1e-6 if pinned(training) else 2e-5)
     assert number(training, "series.loss", 0) == number(training, "loss")
     assert np.float32(training.summary["loss"]) == number(training, "loss")
 
@@ -124,22 +144,24 @@ def test_the_first_dropout_words_follow_the_construction(training):
 
 def test_losses_after_training(training):
     train, validation = (number(training, f"evaluation.{text}.loss") for text in ("training", "validation"))
-    exact = avx2(training)
-    assert train == pytest.approx(0.00107, rel=0.02 if exact else 0.1)
-    assert validation == pytest.approx(7.975595, rel=0.001 if exact else 0.01)
+    assert train == near(training, "loss", 0.00107, rel=0.02)
+    assert validation == near(training, "validation", 7.975595, rel=0.001)
     assert training.summary["updates"] == len(training.values("series.loss")) == 120
     assert training.values("validation.ids").tolist() == [17250, 220, 19526, 254, 25001, 121, 0]
 
 
 def test_first_round(generation):
-    exact = avx2(generation)
     logit = number(generation, "round1.head", 0, 220)
-    assert logit == pytest.approx(16.329382, rel=0.001 if exact else 0.01)
+    assert logit == near(generation, "logit", 16.329382, rel=0.001)
     first = generation.summary["rounds"][0]
     assert np.float32(first["logit"]) == logit
-    assert first["scaled_logit"] == pytest.approx(20.411728, rel=0.001 if exact else 0.01)
     assert first["scaled_logit"] == pytest.approx(logit / 0.8, rel=1e-6)
-    assert first["probability"] == pytest.approx(0.99998498, abs=1e-6 if exact else 1e-4)
+    if pinned(generation):
+        assert first["scaled_logit"] == pytest.approx(20.411728, rel=0.001)
+        assert first["probability"] == pytest.approx(0.99998498, abs=1e-6)
+    # The others' logits are about 11 smaller than this one: an error of one of them is one of the exponent.
+    off = 4 * 2 * abs(16.329382 - EXACT["logit"]) / 0.8
+    assert math.log((1 - first["probability"]) / EXACT["improbability"]) == pytest.approx(0, abs=off)
 
 
 def test_rounds(generation):
@@ -157,51 +179,100 @@ def test_rounds(generation):
 # Made again ------------------------------------------------------------------------------------------
 
 def first_update_arrays(trace: Trace) -> list[str]:
-    """Everything recorded up to the first update; what follows it hangs on ill-determined steps too."""
-    later = ("again.", "receipt.", "series.", "trained.", "evaluation.", "validation")
+    """Everything recorded of the first update and of the same text once more."""
+    later = ("series.", "trained.", "evaluation.", "validation")
     return [name for name, array in trace.arrays.items() if not array.derived and not name.startswith(later)]
 
 
-def well_determined(trace: Trace, name: str, tolerance: float) -> np.ndarray | bool:
-    """Where AdamW's first step does not hang on the last digits of a gradient.
+def allowed(trace: Trace, spread: dict[str, float], name: str) -> np.ndarray | float:
+    """How far two recordings may be apart: each as far from exact arithmetic as rounding carries a number of the array.
 
-    It moves a parameter by lr·g/(|g| + eps), so an error δ of g moves it by at most lr·eps·δ/(|g| − δ)².
-    A gradient that is nothing but rounding (of a key's bias: exactly it is 0) gives any step up to lr.
+    AdamW's first step moves a parameter by lr·g/(|g| + eps).  Where g is more than its error δ, that changes the
+    step by at most lr·eps·δ/(|g| − δ)²; a gradient that is nothing but rounding (of a key's bias: exactly it is 0)
+    gives any step up to lr.
     """
+    whole = 2 * spread[name]
     if not name.startswith("adamw.") or ".after" not in name:
-        return True
-    settings = trace.make["settings"]
-    g = trace.values("grad." + name.removeprefix("adamw.").removesuffix(".used").removesuffix(".after"))
+        return whole
+    parameter = name.removeprefix("adamw.").removesuffix(".used").removesuffix(".after")
+    g = trace.values("grad." + parameter)
     g = np.abs(g[trace.values("used_ids")] if name.endswith(".used") else g).astype(float)
-    delta = tolerance * g.max()
-    moved = settings["lr"] * settings["eps"] * delta / np.maximum(g - delta, 1e-30) ** 2
-    return (moved < tolerance / 2 * np.abs(trace.values(name)).max()) | (g == 0)
+    settings, delta = trace.make["settings"], 2 * spread["grad." + parameter]
+    step = settings["lr"] * settings["eps"] * delta / np.maximum(g - delta, 1e-30) ** 2
+    rounded = 16 * UNIT * (settings["lr"] + np.abs(trace.values(name)))
+    return np.minimum(whole, step + 2 * spread[parameter] + rounded)
 
 
-def test_the_first_update_made_again_is_the_committed_one(fresh, training_trace):
-    """Array by array, to 2·10⁻⁶ of its largest number where the kernels are the same.
+def test_the_committed_recordings_are_pinned(recordings):
+    """Made with the kernels that every machine is asked for, or nobody could make them again."""
+    assert all(map(pinned, recordings.values()))
+    assert {trace.make["torch"] for trace in recordings.values()} == {torch.__version__.split("+")[0]}
 
-    On one machine the arrays are equal bit for bit.  Another AVX2 processor may choose other block sizes
-    for a matrix product, which rounds sums of at most 50,257 terms differently: some 10⁻⁷ of the largest
-    number, a few times that after backward.  Other kernels get ten times as much.
+
+@pytest.fixture(scope="module")
+def spread(training_trace) -> dict[str, float]:
+    return spreads(training_trace, [*first_update_arrays(training_trace), f"grad.{TABLE}"])
+
+
+def test_the_recordings_made_again_are_the_committed_ones(fresh, recordings, tokenizer):
+    """All 120 updates and what follows from them, bit for bit where the kernels are the pinned ones.
+
+    Others make other bits, or the measurement of the kernels (`tracer.kernel_probe`) would be wrong.
     """
-    names = first_update_arrays(training_trace)
-    assert names == first_update_arrays(fresh.training)
-    assert len(names) > 200
-    tolerance = 2e-6 if training_trace.make["kernels"] == fresh.training.make["kernels"] else 2e-5
+    job = past_context_job(GenerationJob(), fresh.checkpoint.text, tokenizer, fresh.checkpoint.model.config)
+    long = record_generation(job, fresh.checkpoint, tokenizer, route="long")
+    different = []
+    for route, ours in {"training": fresh.training, "generation": fresh.generation, "long": long}.items():
+        theirs = recordings[route]
+        hashed = "checkpoint_sha256"
+        assert {**ours.make, "kernels": None, hashed: None} == {**theirs.make, "kernels": None, hashed: None}
+        different += [(route, hashed)] * (ours.make.get(hashed) != theirs.make.get(hashed))
+        different += [(route, name) for name in {*ours.arrays, *theirs.arrays} if not same_bits(ours, theirs, name)]
+    assert bool(different) != pinned(fresh.training), different[:5]
+
+
+def test_the_first_update_made_again_is_as_near_as_rounding_allows(fresh, training_trace, spread):
+    """With whatever kernels.  And the comparison can fail: what hangs on no step of AdamW, by a two-hundredth."""
+    assert differences(fresh.training, training_trace, spread) == {}
+    names = {name for name in first_update_arrays(training_trace) if training_trace.values(name).any()
+             and training_trace.values(name).dtype.kind == "f"
+             and not name.startswith(("again.", "receipt.")) and ".after" not in name}
+    assert names <= differences(fresh.training, training_trace, spread, off=5e-3).keys()
+
+
+def differences(ours: Trace, theirs: Trace, spread: dict[str, float], off: float = 0.0) -> dict[str, float]:
+    """Arrays of the first update that are farther apart than rounding explains, and by how much.
+
+    `off`: added to one number of ours, as a part of the array's largest.
+    """
+    names = first_update_arrays(theirs)
+    assert names == first_update_arrays(ours)
+    assert len(names) > 350
+    found = {}
     for name in names:
-        ours, theirs = fresh.training.values(name), training_trace.values(name)
-        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape), name
-        if ours.dtype.kind == "i":
-            assert np.array_equal(ours, theirs), name
+        a, b = ours.values(name), theirs.values(name)
+        assert (a.dtype, a.shape) == (b.dtype, b.shape), name
+        if a.dtype.kind == "i" or not np.isfinite(b).any():
+            assert np.array_equal(a, b), name
             continue
-        finite = np.isfinite(theirs)
-        assert np.array_equal(ours[~finite], theirs[~finite]), name  # −∞ in masked scores
-        compared = well_determined(training_trace, name, tolerance) & finite
-        assert compared.mean() > 0.4, name
-        error = np.abs(ours[compared] - theirs[compared]).max(initial=0)
-        assert error <= tolerance * np.abs(theirs[finite]).max(initial=0), name
-    assert number(fresh.training, "again.loss") == pytest.approx(number(training_trace, "again.loss"), rel=1e-5)
+        finite = np.isfinite(b)
+        assert np.array_equal(a[~finite], b[~finite]), name  # −∞ in masked scores
+        error = np.where(finite, np.abs(np.where(finite, a, 0).astype(float) - np.where(finite, b, 0)), 0)
+        size = np.where(finite, np.abs(b), 0)
+        error.reshape(-1)[size.argmax()] += off * size.max()
+        beyond = error - allowed(theirs, spread, name)
+        if beyond.max() > 0:
+            found[name] = float(beyond.max())
+    return found
+
+
+def same_bits(ours: Trace, theirs: Trace, name: str) -> bool:
+    if name not in ours.arrays or name not in theirs.arrays:  # another token was drawn
+        return False
+    if theirs.arrays[name].derived:
+        return ours.arrays[name].derived
+    a, b = ours.values(name), theirs.values(name)
+    return (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
 
 
 def test_the_recordings_made_again_have_the_committed_steps(fresh, training_trace, generation_trace):

@@ -1,11 +1,7 @@
-"""The trainer: its settings, schedule, gradients and evaluation worked out by hand, and resuming to the bit."""
+"""The trainer: its settings, schedule, gradients and evaluation worked out by hand."""
 
 import json
 import math
-import os
-import re
-import subprocess
-import sys
 import time
 import tomllib
 from dataclasses import asdict, replace
@@ -15,51 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from runs import ALONE, last
 
-from tracer import cli, data, fit, run_checkpoint
+from tracer import data, run_checkpoint
 from tracer.errors import UserError
 from tracer.evaluation import split_loss, window_starts
 from tracer.fit import Fit
-from tracer.fit_settings import FitSettings, make_settings, read_settings
+from tracer.fit_settings import FitSettings, read_settings, resumed_settings
 from tracer.learning_rate import learning_rate
 from tracer.model import GPT, Config
-from tracer.processes import Processes
-from tracer.run_log import RunLog, read_log
-
-ROOT = Path(__file__).resolve().parent.parent
-ALONE = Processes(0, 1, torch.device("cpu"))
-SMALL = {"context": 16, "width": 16, "heads": 2, "blocks": 2, "batch": 4, "updates": 6, "warmup": 2,
-         "evaluate_every": 3, "save_every": 2, "peak_tflops": 1.0}
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("prepared")
-    data.prepare(data.DEFAULT_TEXT, folder)
-    return folder
-
-
-@pytest.fixture
-def settings(prepared, tmp_path) -> FitSettings:
-    return make_settings({**SMALL, "data": str(prepared), "output": str(tmp_path / "run")})
-
-
-def last(settings: FitSettings) -> run_checkpoint.RunCheckpoint:
-    return run_checkpoint.load_run(Path(settings.output) / "last.pt")
-
-
-def same_bits(one: run_checkpoint.RunCheckpoint, two: run_checkpoint.RunCheckpoint) -> None:
-    """Parameters, both moments and counts of every parameter, number of the update, best loss."""
-    assert list(one.parameters) == list(two.parameters)
-    for name, value in one.parameters.items():
-        assert torch.equal(value, two.parameters[name]), name
-    assert one.optimizer["param_groups"] == two.optimizer["param_groups"]
-    assert one.optimizer["state"].keys() == two.optimizer["state"].keys()
-    for number, state in one.optimizer["state"].items():
-        for name, value in state.items():
-            assert torch.equal(value, two.optimizer["state"][number][name]), (number, name)
-    assert (one.update, one.best) == (two.update, two.best)
-
+from tracer.run_log import read_log
 
 # Settings ----------------------------------------------------------------------------------------------
 
@@ -73,7 +34,8 @@ def test_file_then_command_line_then_defaults(tmp_path):
 
 def test_settings_are_written_so_that_they_come_back(tmp_path):
     odd = FitSettings(data='a "quoted" \\ \t你\x7f\n😀', lr=1e-5, lr_end=0.0, compile=True, seed=2**63)
-    assert tomllib.loads(odd.to_toml()) == asdict(odd)
+    assert tomllib.loads(odd.to_toml()) | {"output": "run"} == asdict(odd)
+    assert "output" not in odd.to_toml()  # the folder may be copied or moved
     (tmp_path / "settings.toml").write_text(odd.to_toml(), encoding="utf-8")
     assert read_settings(tmp_path / "settings.toml", {}) == odd
 
@@ -111,6 +73,21 @@ def test_wrong_settings_are_refused(tmp_path, text, says):
         read_settings(path, {})
 
 
+@pytest.mark.parametrize("lr", [3e-3, 1e-5, 1.0, 0.0, 1e-300])
+def test_the_last_rate_follows_the_largest(tmp_path, lr):
+    """A thirtieth of it by default; a rate given to a run that goes on keeps the ratio of the two."""
+    assert FitSettings(lr=lr).lr_end == lr / 30 == read_settings(None, {"lr": lr}).lr_end
+    assert FitSettings().lr_end == 1e-4
+    (tmp_path / "settings.toml").write_text("lr = 0.5\nlr_end = 0.125\n", encoding="utf-8")
+    assert resumed_settings(tmp_path, {}).lr_end == resumed_settings(tmp_path, {"lr": 0.5}).lr_end == 0.125
+    assert resumed_settings(tmp_path, {"lr": lr}).lr_end == lr / 4
+    assert resumed_settings(tmp_path, {"lr": lr, "lr_end": lr}).lr_end == lr
+    (tmp_path / "settings.toml").write_text("lr = 0.3\nlr_end = 0.3\n", encoding="utf-8")
+    assert resumed_settings(tmp_path, {"lr": lr}).lr_end == lr
+    with pytest.raises(UserError, match=r"lr_end must be at most lr, which is 0\.3, not 0\.4"):
+        resumed_settings(tmp_path, {"lr_end": 0.4})
+
+
 # Schedule ----------------------------------------------------------------------------------------------
 
 def test_the_learning_rate_rises_and_falls_as_half_a_cosine():
@@ -120,7 +97,7 @@ def test_the_learning_rate_rises_and_falls_as_half_a_cosine():
     assert rates[7] == pytest.approx(0.6)      # half way: the mean of both ends
     assert rates[5] == pytest.approx(0.6 + 0.4 * math.sqrt(0.5))  # a quarter: cos 45°
     assert rates[11] == pytest.approx(0.2)
-    assert learning_rate(FitSettings(lr=1.0, warmup=0, updates=1), 1) == pytest.approx(FitSettings().lr_end)
+    assert learning_rate(FitSettings(lr=1.0, lr_end=0.25, warmup=0, updates=1), 1) == pytest.approx(0.25)
     assert learning_rate(FitSettings(lr=1.0, warmup=50, updates=10), 10) == pytest.approx(0.2)
 
 
@@ -191,12 +168,6 @@ def test_bfloat16_products_keep_float32_parameters(settings):
     assert {p.dtype for p in mixed.model.parameters()} == {torch.float32}
     with pytest.raises(UserError, match="float16 needs a CUDA device"):
         Fit(replace(settings, precision="float16"), ALONE)
-
-
-@pytest.fixture
-def float16(monkeypatch):
-    """Mixed precision of 16 bits with its scaler, as on a GPU; a processor has the kernels, only slow ones."""
-    monkeypatch.setattr(fit, "_precision", lambda name, device: torch.float16)
 
 
 def test_float16_with_its_scaler_learns_as_float32_does(settings, float16, monkeypatch):
@@ -305,13 +276,13 @@ def test_a_run_leaves_settings_log_and_checkpoints(settings):
     Fit(settings, ALONE).run()
     folder = Path(settings.output)
     assert sorted(path.name for path in folder.iterdir()) == ["best.pt", "last.pt", "log.jsonl", "settings.toml"]
-    assert read_settings(folder / "settings.toml", {}) == settings
+    assert resumed_settings(folder, {}) == settings
     entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     assert [(entry["update"], "loss" in entry) for entry in entries] == [
         (0, False), (1, True), (2, True), (3, True), (3, False), (4, True), (5, True), (6, True), (6, False)]
     losses = {entry["update"]: entry["validation_loss"] for entry in entries if "validation_loss" in entry}
     best = run_checkpoint.load_run(folder / "best.pt")
-    assert best.best == min(losses.values()) == losses[best.update]
+    assert best.best == min(losses.values()) == losses[best.update] and best.update == best.best_update
     assert last(settings).update == 6 and last(settings).settings == settings
 
 
@@ -321,7 +292,19 @@ def test_best_stays_when_the_loss_rises(settings, monkeypatch):
     Fit(settings, ALONE).run()
     folder = Path(settings.output)
     assert run_checkpoint.load_run(folder / "best.pt").update == 3
-    assert (last(settings).update, last(settings).best) == (6, 3.0)
+    assert (last(settings).update, last(settings).best, last(settings).best_update) == (6, 3.0, 3)
+
+
+def test_the_model_that_a_run_starts_from_may_be_the_best(settings, monkeypatch):
+    """What is called best is in best.pt, update 0 included."""
+    values = iter([2.0, 3.0, 2.0])
+    monkeypatch.setattr("tracer.fit.split_loss", lambda model, tokens, *_: next(values) if len(tokens) < 1000 else 9.0)
+    Fit(settings, ALONE).run()
+    best = run_checkpoint.load_run(Path(settings.output) / "best.pt")
+    torch.manual_seed(settings.seed)
+    initial = GPT(best.config, explicit=False).state_dict()
+    assert (best.update, last(settings).best_update, last(settings).best) == (0, 0, 2.0)
+    assert all(torch.equal(value, initial[name]) for name, value in best.parameters.items())
 
 
 def test_more_updates_learn(settings):
@@ -386,299 +369,3 @@ def test_a_run_starts_from_gpt2_weights_and_is_resumed(settings, tmp_path, gpt2_
 def test_gpt2_weights_ask_for_gpt2_tokens(settings, gpt2_folder):
     with pytest.raises(UserError, match=r"has 50257 tokens, the data was prepared with 52 \(characters\)"):
         Fit(replace(settings, pretrained=str(gpt2_folder)), ALONE)
-
-
-# Resuming ----------------------------------------------------------------------------------------------
-
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
-def test_a_resumed_run_ends_with_the_same_bits(settings, dropout):
-    same_bits_when_stopped_and_resumed(settings, dropout)
-
-
-def test_a_resumed_run_in_float16_ends_with_the_same_bits(settings, float16):
-    same_bits_when_stopped_and_resumed(settings, 0.0)
-    assert last(settings).scaler["_growth_tracker"] == settings.updates
-
-
-def same_bits_when_stopped_and_resumed(settings, dropout):
-    settings = replace(settings, dropout=dropout, accumulation=2)
-    Fit(settings, ALONE).run()
-    whole, log = last(settings), read_log(Path(settings.output) / "log.jsonl")
-    halves = replace(settings, output=settings.output + "2")
-
-    class Stop(Exception):
-        pass
-
-    def stop(update):
-        if update.number == 5:  # one after the last checkpoint
-            raise Stop
-
-    with pytest.raises(Stop):
-        Fit(halves, ALONE).run(after_update=stop)
-    assert last(halves).update == 4
-    torch.rand(7)  # whatever happened in between
-    Fit(halves, ALONE, resume=True).run()
-    same_bits(whole, last(halves))
-    assert last(halves).scaler == whole.scaler
-    again = read_log(Path(halves.output) / "log.jsonl")
-    assert [{**entry, "seconds": 0} for entry in again] == [{**entry, "seconds": 0} for entry in log]
-
-
-KILLED = """
-import os, random, signal, sys, time
-from pathlib import Path
-import torch
-from tracer import schema
-from tracer.fit import Fit
-from tracer.fit_settings import read_settings
-from tracer.processes import Processes
-
-torch.set_num_threads(1)
-config, output = Path(sys.argv[1]), sys.argv[2]
-alone = Processes(0, 1, torch.device("cpu"))
-
-def run(name, resume):
-    Fit(read_settings(config, {"output": f"{output}/{name}"}), alone, resume).run()
-
-def start(name, resume, die=lambda: None):
-    '''In a fork, which has loaded all that torch loads late.'''
-    child = os.fork()
-    if not child:
-        die()
-        run(name, resume)
-        os._exit(0)
-    return child
-
-def end(child):
-    status = os.waitpid(child, 0)[1]
-    return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-
-def at_call(name, number, before):
-    '''SIGKILL just before or after the call of that number of a function of os, while files are written.'''
-    def die():
-        real, calls = getattr(os, name), 0
-        def counting(*arguments, **options):
-            nonlocal calls
-            calls += 1
-            if calls == number and before:
-                os.kill(os.getpid(), signal.SIGKILL)
-            result = real(*arguments, **options)
-            if calls == number:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return result
-        setattr(os, name, counting)
-    return die
-
-def logged():
-    log = Path(f"{output}/moments/log.jsonl")
-    return log.read_bytes().count(b"\\n") if log.exists() else 0
-
-run("whole", False)
-kills = 0
-for number in range(1, 6):  # around every kind of file that a run writes: settings, log, best, last
-    for name, before in (("replace", number % 2), ("fsync", number % 2), ("replace", (number + 1) % 2)):
-        resume = os.path.exists(f"{output}/files/settings.toml")
-        kills += end(start("files", resume, at_call(name, number, before))) == -signal.SIGKILL
-assert end(start("files", True)) == 0
-random.seed(int(sys.argv[3]))
-moments = 0
-for lines in (1, 8, 15, 22):
-    child = start("moments", os.path.exists(f"{output}/moments/settings.toml"))
-    late = time.monotonic() + 60
-    while logged() < lines and time.monotonic() < late:
-        time.sleep(0.001)
-    time.sleep(random.uniform(0, 0.01))
-    os.kill(child, signal.SIGKILL)
-    moments += end(child) == -signal.SIGKILL
-assert end(start("moments", True)) == 0
-print(kills, moments)
-"""
-
-
-def test_killed_at_any_moment_and_resumed_ends_with_the_same_bits(settings, tmp_path):
-    """SIGKILL around every replaced file and at random moments; parameters, moments, log."""
-    settings = replace(settings, updates=24, save_every=3, evaluate_every=8, dropout=0.1)
-    (tmp_path / "run.toml").write_text(settings.to_toml(), encoding="utf-8")
-    seed = int.from_bytes(os.urandom(4))
-    result = subprocess.run([sys.executable, "-c", KILLED, tmp_path / "run.toml", tmp_path, str(seed)], cwd=ROOT,
-                            capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    assert result.returncode == 0, (seed, result.stderr)
-    kills, moments = map(int, result.stdout.split())
-    assert kills >= 9 and moments >= 2, (kills, moments, seed)
-    whole = run_checkpoint.load_run(tmp_path / "whole" / "last.pt")
-    log = read_log(tmp_path / "whole" / "log.jsonl")
-    assert len(log) == 24 + 4
-    for name in ("files", "moments"):
-        same_bits(whole, run_checkpoint.load_run(tmp_path / name / "last.pt"))
-        same_bits(run_checkpoint.load_run(tmp_path / "whole" / "best.pt"),
-                  run_checkpoint.load_run(tmp_path / name / "best.pt"))
-        again = [json.loads(line) for line in (tmp_path / name / "log.jsonl").read_text().splitlines()]
-        assert [{**entry, "seconds": 0} for entry in again] == [{**entry, "seconds": 0} for entry in log], seed
-        assert sorted(path.name for path in (tmp_path / name).iterdir()) == [
-            "best.pt", "last.pt", "log.jsonl", "settings.toml"], seed
-
-
-def test_a_torn_line_of_the_log_is_taken_back(tmp_path):
-    path = tmp_path / "log.jsonl"
-    path.write_bytes(b'{"update": 1}\n{"update": 2}\n{"update": 3}\n{"upd')
-    log = RunLog(path, 2)
-    log.write(update=3, loss=0.5)
-    log.close()
-    assert path.read_bytes() == b'{"update": 1}\n{"update": 2}\n{"update": 3, "loss": 0.5}\n'
-
-
-def test_a_line_of_the_log_that_is_no_entry_is_left_out(tmp_path):
-    (tmp_path / "log.jsonl").write_text('{"update": 1}\n{"a": 1}\n[]\n{"update": null}\n{"update": 2}\n')
-    RunLog(tmp_path / "log.jsonl", 2).close()
-    assert (tmp_path / "log.jsonl").read_text() == '{"update": 1}\n{"update": 2}\n'
-
-
-def test_a_resume_with_fewer_updates_than_are_done_is_refused(settings):
-    Fit(settings, ALONE).run()
-    before = {path.name: path.read_bytes() for path in Path(settings.output).iterdir()}
-    with pytest.raises(UserError, match=r"last\.pt has 6 updates done, more than 3: resume with --updates 6 or more"):
-        Fit(replace(settings, updates=3), ALONE, resume=True)
-    assert {path.name: path.read_bytes() for path in Path(settings.output).iterdir()} == before
-
-
-@pytest.mark.parametrize(("change", "says"), [
-    ({"blocks": 3}, "has blocks 2, the settings say 3: resume with blocks 2"),
-    ({"width": 32}, "has width 16, the settings say 32"),
-    ({"heads": 4}, "has heads 2, the settings say 4"),
-    ({"context": 8}, "has context 16, the settings say 8"),
-])
-def test_a_resume_with_another_shape_is_refused(settings, change, says):
-    settings = replace(settings, updates=1)
-    Fit(settings, ALONE).run()
-    before = {path: path.read_bytes() for path in Path(settings.output).iterdir()}
-    with pytest.raises(UserError, match=says):
-        Fit(replace(settings, **change), ALONE, resume=True)
-    assert {path: path.read_bytes() for path in Path(settings.output).iterdir()} == before
-
-
-def test_a_resume_with_data_of_another_tokenizer_is_refused(settings, tmp_path):
-    settings = replace(settings, updates=1)
-    Fit(settings, ALONE).run()
-    (tmp_path / "other.txt").write_text("other characters, " * 20, encoding="utf-8")
-    data.prepare(tmp_path / "other.txt", tmp_path / "other")
-    with pytest.raises(UserError, match=r"was prepared with the tokenizer characters \(10 tokens\).*52 tokens"):
-        Fit(replace(settings, data=str(tmp_path / "other")), ALONE, resume=True)
-
-
-def test_a_resume_with_another_text_of_the_same_characters_is_refused(settings, tmp_path):
-    settings = replace(settings, updates=1)
-    Fit(settings, ALONE).run()
-    text = "".join(data.load_data(Path(settings.data)).tokenizer.characters) * 20
-    (tmp_path / "other.txt").write_text(text, encoding="utf-8", newline="")
-    data.prepare(tmp_path / "other.txt", tmp_path / "other")
-    with pytest.raises(UserError, match=r"other holds another text than .*last\.pt was trained on: prepare the same"):
-        Fit(replace(settings, data=str(tmp_path / "other")), ALONE, resume=True)
-
-
-def test_a_run_is_neither_overwritten_nor_made_up(settings):
-    with pytest.raises(UserError, match="holds no run to resume"):
-        Fit(settings, ALONE, resume=True)
-    Fit(replace(settings, updates=1), ALONE).run()
-    with pytest.raises(UserError, match="holds a run already"):
-        Fit(settings, ALONE)
-
-
-@pytest.mark.parametrize("content", [b"", b"no checkpoint", None])
-def test_a_damaged_checkpoint_is_one_line(settings, content):
-    Fit(replace(settings, updates=1), ALONE).run()
-    path = Path(settings.output) / "last.pt"
-    path.write_bytes(path.read_bytes()[:-500] if content is None else content)
-    with pytest.raises(UserError, match="is damaged or no checkpoint of a run"):
-        Fit(settings, ALONE, resume=True)
-
-
-# The command -------------------------------------------------------------------------------------------
-
-def command(monkeypatch, capsys, *arguments) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["tracer", *map(str, arguments)])
-    status = 0
-    try:
-        cli.main()
-    except SystemExit as stop:
-        status = stop.code
-    return status, *capsys.readouterr()
-
-
-def options(settings: FitSettings) -> list[str]:
-    changed = {name: value for name, value in asdict(settings).items() if value != getattr(FitSettings(), name)}
-    return [part for name, value in changed.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-
-
-def test_fit_and_resume_from_the_command_line(settings, monkeypatch, capsys):
-    status, out, err = command(monkeypatch, capsys, "fit", *options(replace(settings, updates=2)))
-    assert status == 0, err
-    assert "updates = 2\n" in out and "7,680 parameters, 64 tokens an update, 1 process on cpu" in out
-    assert "training 2/2 loss 3.9" in err and re.search(r"tokens/s, MFU \d+\.\d%", err)
-    status, out, err = command(monkeypatch, capsys, "fit", "--resume", "--output", settings.output, "--updates", 3)
-    assert status == 0 and "going on after update 2" in out and "blocks = 2\n" in out
-    assert last(settings).update == 3
-
-
-def test_a_run_is_sampled_from(settings, monkeypatch, capsys):
-    """From its folder (the best checkpoint) or a file; an empty prompt starts from a line end."""
-    Fit(replace(settings, updates=1), ALONE).run()
-    texts = []
-    for source, prompt in ((settings.output, ""), (Path(settings.output) / "last.pt", "\n")):
-        status, out, err = command(monkeypatch, capsys, "sample", source, "--prompt", prompt, "--max-new-tokens", 5)
-        assert status == 0, err
-        texts.append(out)
-    assert texts[0] == texts[1] and texts[0].startswith("\n") and len(texts[0]) == 7
-    status, out, err = command(monkeypatch, capsys, "sample", settings.output, "--prompt", "你")
-    assert (status, out, err.count("\n")) == (2, "", 1) and "the vocabulary lacks '你' (U+4F60)" in err
-
-
-@pytest.mark.parametrize(("given", "says"), [
-    (["--data", "nowhere"], "nowhere holds no prepared data: prepare some with `python -m tracer prepare`"),
-    (["--context", "642"], "the validation split has 642 tokens, a context of 642 needs at least 643"),
-    (["--width", "17"], "width 17 cannot be cut into 2 heads"),
-    (["--batch", "0"], "batch must be at least 1"),
-    (["--config", "nowhere.toml"], "there is no settings file nowhere.toml"),
-    (["--resume"], "holds no run to resume"),
-    (["--device", "cuda"], "this machine has no device cuda"),
-    (["--batch", "10000000000000000000"], "batch must be at most 2,147,483,647"),
-    (["--threads", "99999999999"], "threads must be at most 1024, not 99999999999"),
-])
-def test_refusals_are_one_line_and_write_nothing(settings, tmp_path, monkeypatch, capsys, given, says):
-    if "cuda" in given and torch.cuda.is_available():
-        pytest.skip("this machine has one")
-    status, out, err = command(monkeypatch, capsys, "fit", *options(settings), *given)
-    assert (status, out, err.count("\n")) == (2, "", 1) and err.startswith("error: ") and says in err
-    assert not Path(settings.output).exists()
-
-
-TOGETHER = {"WORLD_SIZE": "2", "RANK": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
-
-
-@pytest.mark.parametrize(("variables", "says"), [
-    ({"WORLD_SIZE": "abc"}, "WORLD_SIZE is 'abc', no whole number from 1 on: start with torchrun"),
-    ({"WORLD_SIZE": "0"}, "WORLD_SIZE is '0', no whole number from 1 on"),
-    ({"WORLD_SIZE": "2"}, "WORLD_SIZE is 2, but RANK is not set: start with torchrun, or unset WORLD_SIZE"),
-    ({"WORLD_SIZE": "2", "RANK": "0"}, "but MASTER_ADDR is not set"),
-    (TOGETHER | {"RANK": "2"}, "RANK is 2, of 2 processes the last has 1"),
-    (TOGETHER | {"RANK": "x"}, "RANK is 'x'"),
-    (TOGETHER | {"MASTER_PORT": "65536"}, "MASTER_PORT is 65536"),
-])
-def test_variables_that_torchrun_does_not_set_are_refused(settings, monkeypatch, capsys, variables, says):
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    status, out, err = command(monkeypatch, capsys, "fit", *options(settings))
-    assert (status, out, err.count("\n")) == (2, "", 1) and says in err
-    assert not Path(settings.output).exists()
-
-
-def test_a_resume_whose_output_is_no_text_is_refused(tmp_path, monkeypatch, capsys):
-    (tmp_path / "run.toml").write_text("output = 5", encoding="utf-8")
-    status, out, err = command(monkeypatch, capsys, "fit", "--resume", "--config", tmp_path / "run.toml")
-    assert (status, out, err.count("\n")) == (2, "", 1) and "output must be a text" in err and "not 5" in err
-
-
-def test_more_processes_than_accumulation_steps():
-    for world, accumulation in ((2, 1), (2, 3), (4, 2)):
-        with pytest.raises(UserError, match=f"{world} processes cannot share {accumulation} accumulation steps"):
-            Processes(0, world, torch.device("cpu")).check(accumulation)
-    Processes(0, 2, torch.device("cpu")).check(4)

@@ -1,6 +1,7 @@
 """The command line.  Each command imports what it needs, so that `verify` runs without torch."""
 
 import importlib
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -13,9 +14,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from tracer.errors import UserError
+from tracer import notes
+from tracer.errors import UserError, os_error_line
+from tracer.kernels import KernelWarning, pin_kernels
+from tracer.together import CHECKPOINT
 
-CHECKPOINT = "checkpoint.pt"
 NO_MEMORY = ("allocate memory", "Storage size calculation overflowed")  # what torch says then
 # What is recorded may hold brackets and colons: no markup.  In a file or a pipe no line is ever folded.
 out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 1000)
@@ -26,6 +29,7 @@ def main() -> None:
     """Run the command line: a `UserError` becomes one line and exit status 2."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # a terminal or pipe that cannot show 你 gets its code
+    notes.in_one_line(KernelWarning)
     try:
         commands(prog_name="python -m tracer", standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -38,7 +42,7 @@ def main() -> None:
     except UserError as error:
         _fail(str(error))
     except OSError as error:
-        _fail(f"{error.filename or 'file'}: {error.strerror}; check the path and the disk")
+        _fail(os_error_line(error))
     except ArithmeticError as error:  # the recorder checks what it writes
         _fail(f"{error}; this recording was not written: choose a smaller lr, or report this with the command you gave")
     except (MemoryError, RuntimeError) as error:
@@ -57,11 +61,13 @@ def commands() -> None:
     """Record one update and one generation of a tiny GPT, every number of it; train and run models of any size."""
 
 
-def _needs(*packages: str) -> None:
-    """Raises `UserError` that says what to install when one of them is missing."""
-    from tracer.kernels import pin_kernels
+def _needs(*packages: str, pin: bool = False) -> None:
+    """Raises `UserError` that says what to install when one of them is missing.
 
-    pin_kernels()
+    `pin`: torch shall take the kernels of a recording.
+    """
+    if pin:
+        pin_kernels()
     try:
         for package in packages:
             importlib.import_module(package)
@@ -76,7 +82,15 @@ def _check_output(folder: Path) -> None:
     while not place.exists():
         place = place.parent
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        raise UserError(f"cannot write into {folder}: choose another --output")
+        raise UserError(f"cannot write into {folder}: choose another --output ({_why_not(place)})")
+
+
+def _why_not(place: Path) -> str:
+    if not place.is_dir():
+        return f"{place} is a file"
+    if hasattr(os, "statvfs") and os.statvfs(place).f_flag & os.ST_RDONLY:
+        return f"{place} lies on a disk that can only be read"
+    return f"this user may not write into {place}"
 
 
 def _check_output_file(path: Path) -> None:
@@ -140,9 +154,12 @@ GENERATION = _options(
 @OUTPUT
 def train(output: Path, **options) -> None:
     """Train from scratch; write training.json and checkpoint.pt."""
-    _needs("torch", "tiktoken")
+    _needs("torch", "tiktoken", pin=True)
     _check_output(output)
-    _train(output, _training_job(options))
+    job = _training_job(options)
+    _check_training(job)
+    trace, checkpoint = _train(job)
+    _write(output, {"training": trace}, checkpoint)
 
 
 @commands.command()
@@ -150,12 +167,16 @@ def train(output: Path, **options) -> None:
 @click.option("--checkpoint", type=click.Path(path_type=Path), help="[default: checkpoint.pt in the output folder]")
 @OUTPUT
 def generate(output: Path, checkpoint: Path | None, **options) -> None:
-    """Continue a prompt with a checkpoint; write generation.json."""
-    _needs("torch", "tiktoken")
+    """Continue a prompt with a checkpoint; write generation.json and long.json."""
+    _needs("torch", "tiktoken", pin=True)
     _check_output(output)
     from tracer.checkpoint import load_checkpoint
+    from tracer.origin import check_training
 
-    _generate(output, load_checkpoint(checkpoint or output / CHECKPOINT), _generation_job(options))
+    path = checkpoint or output / CHECKPOINT
+    loaded = load_checkpoint(path)
+    check_training(output, path, loaded.sha256())
+    _write(output, _generate(loaded, _generation_job(options)))
 
 
 @commands.command()
@@ -163,15 +184,14 @@ def generate(output: Path, checkpoint: Path | None, **options) -> None:
 @GENERATION
 @OUTPUT
 def record(output: Path, **options) -> None:
-    """Train, then generate: both recordings of the site."""
-    _needs("torch", "tiktoken")
+    """Train, then generate: all recordings of the site, written at one moment."""
+    _needs("torch", "tiktoken", pin=True)
     _check_output(output)
-    from tracer.record_generation import check_job
-    from tracer.tokenizer import gpt2
-
     training, generation = _training_job(options), _generation_job(options)
-    check_job(generation, gpt2(), training.config)  # before the training, not after it
-    _generate(output, _train(output, training), generation)
+    _check_training(training)
+    _check_generation(generation, training.text, training.config)  # before the training, not after it
+    trace, checkpoint = _train(training)
+    _write(output, {"training": trace, **_generate(checkpoint, generation)}, checkpoint)
 
 
 def _training_job(options: dict):
@@ -193,56 +213,57 @@ def _generation_job(options: dict):
                          options["max_new_tokens"])
 
 
-def _train(output: Path, job):
-    from tracer.checkpoint import save_checkpoint
+def _check_training(job) -> None:
+    """Says when its recording is large, refuses what is too large."""
+    from tracer.forecast import when_large
+    from tracer.record_training import expected_training
+    from tracer.tokenizer import gpt2
+
+    if large := when_large(expected_training(job, gpt2())):
+        err.print(large, soft_wrap=True)
+
+
+def _train(job) -> tuple:
+    """The recording and the checkpoint."""
     from tracer.record_training import record_training
-    from tracer.schema import save
     from tracer.tokenizer import gpt2
 
     with _progress("training", job.settings.updates) as advance:
         trace, checkpoint = record_training(job, gpt2(), lambda number, loss: advance(number, f"loss {loss:.6f}"))
-    save_checkpoint(checkpoint, output / CHECKPOINT)
-    save(trace, output / "training.json")
-    _remove_unused(output)
     summary = trace.summary
     out.print(f"first loss {summary['loss']}, after {summary['updates']} updates {summary['train_loss']} on "
               f"{job.text!r} and {summary['validation_loss']} on {job.validation_text!r}")
-    out.print(f"wrote {output / 'training.json'}: {len(trace.steps)} steps, {summary['parameters']:,} parameters")
-    return checkpoint
+    return trace, checkpoint
 
 
-def _generate(output: Path, checkpoint, job) -> None:
-    from tracer.record_generation import past_context_job
+def _check_generation(job, text: str, config) -> dict:
+    """The jobs of both routes that continue a prompt; says when they are large, refuses what is too large."""
+    from tracer.forecast import when_large
+    from tracer.record_generation import check_job, past_context_job
     from tracer.tokenizer import gpt2
 
-    long = past_context_job(job, checkpoint.text, gpt2(), checkpoint.model.config)
-    for route, own in (("generation", job), ("long", long)):
-        _record_rounds(output / f"{route}.json", checkpoint, own, route)
-    _remove_unused(output)
+    check_job(job, gpt2(), config)
+    jobs = {"generation": job, "long": past_context_job(job, text, gpt2(), config)}
+    for route, own in jobs.items():
+        if large := when_large(check_job(own, gpt2(), config, route)):
+            err.print(f"{route}: {large}", soft_wrap=True)
+    return jobs
 
 
-def _record_rounds(path: Path, checkpoint, job, route: str) -> None:
+def _generate(checkpoint, job) -> dict:
+    """The recordings of both routes."""
     from tracer.record_generation import record_generation
-    from tracer.schema import save
     from tracer.tokenizer import gpt2
 
-    trace = record_generation(job, checkpoint, gpt2(), lambda number, token, text: out.print(
-        f"round {number}: id {token}, shows {text!r}"), route)
-    save(trace, path)
-    out.print(f"wrote {path}: {len(trace.steps)} steps, text {trace.summary['text']!r}")
+    jobs = _check_generation(job, checkpoint.text, checkpoint.model.config)
+    return {route: record_generation(own, checkpoint, gpt2(), lambda number, token, text: out.print(
+        f"round {number}: id {token}, shows {text!r}"), route) for route, own in jobs.items()}
 
 
-def _remove_unused(folder: Path) -> None:
-    """Array files that the recordings before needed and these do not."""
-    from tracer.schema import load_all, unused_files
+def _write(folder: Path, traces: dict, checkpoint=None) -> None:
+    from tracer.record_set import write_set
 
-    try:
-        traces = load_all(folder).values()
-    except UserError as error:
-        err.print(f"old array files are kept, for not every recording in the folder can be read: {error}")
-        return
-    for path in unused_files(folder, traces):
-        path.unlink()
+    write_set(folder, traces, checkpoint, out.print, err.print)
 
 
 @contextmanager
@@ -272,8 +293,12 @@ def evaluate(checkpoint: Path, texts: tuple[str, ...]) -> None:
     from tracer.tokenizer import gpt2
 
     model = load_checkpoint(checkpoint).model
-    for text in texts:
-        out.print(f"{evaluation_loss(model, text, gpt2()):.6f}  {text!r}")
+    losses = [evaluation_loss(model, text, gpt2()) for text in texts]
+    if not all(map(math.isfinite, losses)):
+        raise UserError(f"the losses are {', '.join(map(str, losses))}: use a checkpoint from before the training "
+                        "diverged, or one that is not damaged")
+    for text, loss in zip(texts, losses, strict=True):
+        out.print(f"{loss:.6f}  {text!r}")
 
 
 @commands.command()
@@ -300,14 +325,12 @@ def tokens(text: str) -> None:
 def verify(traces: Path, hashes: bool, brief: bool) -> None:
     """Recompute every recorded number from its operands, in NumPy, without torch.
 
-    TRACES is a folder of recordings, or one recording.  Exits with 1 when a number does not follow.
+    TRACES is a folder of recordings with its experiments, or one file.  Exits with 1 when a number does not follow.
     """
-    from tracer import schema
-    from tracer.verify import verify as checks_of
+    from tracer.verify_folder import checks_of_all
 
     failed = 0
-    for name, trace in schema.load_all(traces).items():
-        checks = list(checks_of(trace, hashes=hashes))
+    for name, checks in checks_of_all(traces, hashes):
         wrong = [check for check in checks if check.problem]
         out.print(_table(name, checks, brief))
         for check in wrong:

@@ -1,6 +1,8 @@
 """The commands that prepare data, train a model on it and record experiments."""
 
 import os
+import shlex
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 
@@ -8,7 +10,15 @@ import click
 
 from tracer.cli import _check_output, _check_output_file, _needs, _progress, commands, err, out
 from tracer.errors import UserError
-from tracer.fit_settings import SETTINGS, FitSettings, check_threads, make_settings, read_settings, read_toml
+from tracer.fit_settings import (
+    BEST,
+    LAST,
+    FitSettings,
+    check_threads,
+    read_settings,
+    read_toml,
+    resumed_settings,
+)
 
 TOKENIZER = click.option("--tokenizer", type=click.Choice(["characters", "gpt2"]), default="characters",
                          help="What becomes an id.")
@@ -46,12 +56,13 @@ def _setting_options(function):
 def fit(config: Path | None, resume: bool, **options) -> None:
     """Train a model on prepared data; under torchrun, with many processes."""
     given = {name: value for name, value in options.items() if value is not None}
-    settings = _resumed_settings(config, given) if resume else read_settings(config, given)
-    _needs("torch")
-    _check_output(Path(settings.output))
-    if settings.threads:
-        os.environ["OMP_NUM_THREADS"] = str(settings.threads)
-    import torch
+    with _first_of_machine_speaks():
+        settings = _resumed_settings(config, given) if resume else read_settings(config, given)
+        _needs("torch", pin=settings.pin_kernels)
+        _check_output(Path(settings.output))
+        if settings.threads:
+            os.environ["OMP_NUM_THREADS"] = str(settings.threads)
+        import torch
 
     from tracer.processes import join_processes
 
@@ -61,26 +72,59 @@ def fit(config: Path | None, resume: bool, **options) -> None:
         _fit(settings, processes, resume)
 
 
+@contextmanager
+def _first_of_machine_speaks():
+    """Under torchrun every process of a machine refuses the same command; it is told once."""
+    try:
+        yield
+    except UserError:
+        if "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("LOCAL_RANK", "0") != "0":
+            raise SystemExit(2) from None
+        raise
+
+
 def _resumed_settings(config: Path | None, given: dict) -> FitSettings:
     """Those that the run was started with, then the file's, then the command line's."""
     named = (read_toml(config) if config else {}) | given
-    path = Path(FitSettings(output=named.get("output", FitSettings.output)).output) / SETTINGS
-    if not path.exists():
-        raise UserError(f"{path.parent} holds no run to resume: leave --resume out")
-    return make_settings(read_toml(path) | named)
+    return resumed_settings(Path(FitSettings(output=named.get("output", FitSettings.output)).output), named)
 
 
 def _fit(settings: FitSettings, processes, resume: bool) -> None:
-    from tracer.counting import mfu
+    from tracer.divergence import Diverged
     from tracer.fit import Fit
 
     run = Fit(settings, processes, resume)
+    try:
+        _train(run, processes)
+    except Diverged as error:
+        processes.speak_alone()
+        raise UserError(_after_divergence(run, error.what)) from None
+
+
+def _after_divergence(run, what: str) -> str:
+    """What happened, what is left, and a command that goes on from it."""
+    if run.saved is None:
+        return f"{what}: the run has diverged before its first checkpoint; check the data, or the --pretrained model"
+    lr = min(run.settings.lr / 10, FitSettings.lr)
+    best = "" if run.best_update in (None, run.saved) else f" ({BEST} has update {run.best_update}, the best)"
+    return (f"{what}: the run has diverged. {run.folder / LAST} has update {run.saved}, when all was finite{best}; "
+            f"go on from it with `python -m tracer fit --resume --output {shlex.quote(str(run.folder))} --lr {lr!r}`")
+
+
+def _train(run, processes) -> None:
+    from tracer.counting import mfu
+
+    settings = run.settings
     if processes.writes:
         out.print(settings.to_toml(), end="")
         out.print(f"{run.model.parameter_count():,} parameters, {run.tokens_per_update:,} tokens an update, "
-                  f"{processes.world} process{'es' if processes.world > 1 else ''} on {processes.device.type}")
+                  f"{processes.world} process{'es' if processes.world > 1 else ''} on {processes.device.type}, "
+                  f"kernels: {run.kernels}")
         if run.done:
             out.print(f"going on after update {run.done}")
+        if before := run.other_kernels():
+            click.echo(f"note: the run was trained with other kernels, {before}: its last digits will not be those of "
+                       "an unbroken run", err=True)
     with _progress("training", settings.updates, run.done, quiet=not processes.writes) as advance:
         peak = run.peak() if processes.writes else 0.0
 
@@ -95,7 +139,8 @@ def _fit(settings: FitSettings, processes, resume: bool) -> None:
 
         run.run(after_update, after_evaluation)
     if processes.writes:
-        out.print(f"wrote {run.folder}: best validation loss {run.best:.4f}")
+        best = "" if run.best is None else f": best validation loss {run.best:.4f}, after {run.best_update} updates"
+        out.print(f"wrote {run.folder}{best}")
 
 
 @commands.group()
@@ -120,7 +165,7 @@ def depth(text: Path | None, config: Path | None, depths: str, prompt: str, samp
     """Train models of several depths on a text; record losses, samples and time."""
     counts = _whole_numbers("--depths", depths)
     settings = read_settings(config, {name: value for name, value in options.items() if value is not None})
-    _needs("torch")
+    _needs("torch", pin=settings.pin_kernels)
     _check_output(runs)
     _check_output_file(output)
     import torch

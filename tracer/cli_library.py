@@ -33,6 +33,8 @@ def parameters(like: str, dropout: float, tied: bool, batch: int, length: int | 
 
     if (tokens_per_second is None) != (peak_flops is None):
         raise UserError("the MFU needs both: give --tokens-per-second and --peak-flops")
+    if batch > LARGEST:
+        raise UserError(f"--batch must be at most {LARGEST:,}, not {batch}")
     shape = SHAPES[like] | {name: size for name, size in sizes.items() if size is not None}
     config = Config(**shape, dropout=dropout, tied=tied)
     length = config.context if length is None else length
@@ -177,7 +179,7 @@ def _ranking(title: str, ranking: dict, even: dict, top: int) -> Table:
 
 @commands.command()
 @click.argument("source")
-@click.option("--prompt", type=TEXT, multiple=True, default=("\n",), show_default="a line end",
+@click.option("--prompt", type=TEXT, multiple=True, default=("",), show_default="a line end",
               help="Text to continue; several are continued together.")
 @click.option("--max-new-tokens", default=100, help="Longest continuation in tokens.")
 @click.option("--temperature", default=0.8, help="Logits are divided by it; 0 takes the largest.")
@@ -205,8 +207,8 @@ def sample(source: str, prompt: tuple[str, ...], max_new_tokens: int, cache: boo
     model = load_model(source)
     tokenizer = tokenizer_of(source, model)
     end = getattr(tokenizer, "eos", None)
+    encoded = [prompt_ids(tokenizer, text) for text in prompt]
     stop, prompts = [] if end is None else [end], [text or "\n" for text in prompt]
-    encoded = [prompt_ids(tokenizer, text) for text in prompts]
     if len(prompts) == 1:
         shown = prompts[0]
         for piece in stream(model, tokenizer, prompts[0], how, max_new_tokens, stop, cache):

@@ -1,10 +1,15 @@
 """Parameters, arithmetic and memory of a model, counted from its config without building it."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tracer.errors import UserError
-from tracer.model import Config
+
+if TYPE_CHECKING:  # counting needs no torch
+    from tracer.model import Config
 
 FLOAT = 4  # bytes of a float32
 

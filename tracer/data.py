@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tracer.atomic import write_atomically
 from tracer.errors import UserError
-from tracer.schema import write_atomically
 
 FORMAT = "two-routes/tokens/1"
 META = "meta.json"
@@ -71,10 +71,19 @@ def tokenizer_to_json(tokenizer: TextTokenizer) -> dict:
 
 
 def tokenizer_from_json(body: dict) -> TextTokenizer:
-    """Raises UserError for a tokenizer that this program does not know."""
+    """Raises UserError for a tokenizer that this program does not know, ValueError for one that cannot be."""
     if body["name"] == Characters.name:
-        return Characters(body["characters"])
-    return make_tokenizer(body["name"], "")
+        characters = body["characters"]
+        if type(characters) is not list or not all(type(each) is str and len(each) == 1 for each in characters):
+            raise ValueError("the characters of the vocabulary are no list of single characters")
+        tokenizer: TextTokenizer = Characters(characters)
+        if tokenizer.characters != characters:
+            raise ValueError("the characters of the vocabulary are not in order, each once")
+    else:
+        tokenizer = make_tokenizer(body["name"], "")
+    if body["vocabulary_size"] != tokenizer.vocabulary_size:
+        raise ValueError(f"the vocabulary has {tokenizer.vocabulary_size} tokens, not {body['vocabulary_size']!r}")
+    return tokenizer
 
 
 def make_tokenizer(name: str, text: str) -> TextTokenizer:
@@ -120,7 +129,8 @@ def prompt_ids(tokenizer: TextTokenizer, prompt: str) -> list[int]:
     except UserError:
         if prompt:
             raise
-        raise UserError("an empty prompt starts from a line end, and the vocabulary has none: give a prompt") from None
+        raise UserError("an empty prompt starts from a line end, and the vocabulary has none: give a --prompt of its "
+                        f"characters, for example {tokenizer.decode([0])!r}") from None
 
 
 def read_text(path: Path) -> str:
@@ -211,7 +221,8 @@ def load_data(folder: Path) -> Data:
     """Raises UserError when the folder holds no prepared data, or its files do not fit one another."""
     path = folder / META
     if not path.is_file():
-        raise UserError(f"{folder} holds no prepared data: prepare some with `python -m tracer prepare`")
+        raise UserError(f"{folder} holds no prepared data: prepare some with `python -m tracer prepare`, or name "
+                        "another folder with --data")
     try:
         meta = json.loads(path.read_bytes())
         if meta["format"] != FORMAT:

@@ -9,6 +9,7 @@ import torch
 
 from tracer.counting import cache_bytes
 from tracer.errors import UserError
+from tracer.experiment_figures import digits, finish
 from tracer.experiment_schema import CACHE_SCHEMA, VERSION
 from tracer.generate import generate
 from tracer.model import GPT
@@ -30,13 +31,13 @@ def run_cache(model: GPT, prompts: tuple[int, ...], new_tokens: int, rounds: int
     for length in prompts:
         points.append(_measure(model, length, new_tokens, rounds, seed))
         after_point(points[-1])
-    return {
+    return finish({
         "schema": CACHE_SCHEMA, "version": VERSION,
         "make": {"config": model.config.to_json(), "parameters": model.parameter_count(), "new_tokens": new_tokens,
                  "rounds": rounds, "seed": seed, "bytes_per_token": cache_bytes(model.config),
                  "torch": str(torch.__version__), "machine": platform.machine(), "threads": torch.get_num_threads()},
         "points": points,
-    }
+    })
 
 
 def _measure(model: GPT, length: int, new_tokens: int, rounds: int, seed: int) -> dict:
@@ -51,10 +52,7 @@ def _measure(model: GPT, length: int, new_tokens: int, rounds: int, seed: int) -
             ids[cached] = generate(model, [prompt], Sampling(seed=seed), new_tokens, cached=cached)
             seconds[cached].append(time.perf_counter() - start)
         assert ids[True] == ids[False], f"the cache changes what follows a prompt of {length} tokens"
-    return {"prompt": length, "cached_seconds": _digits(seconds[True]), "uncached_seconds": _digits(seconds[False]),
+    times = {"cached_seconds": seconds[True], "uncached_seconds": seconds[False]}
+    return {"prompt": length, **{way: digits(statistics.median(every)) for way, every in times.items()},
             # The last new token is never read again, so it needs no place.
-            "cache_bytes": cache_bytes(model.config) * (length + new_tokens - 1)}
-
-
-def _digits(seconds: list[float]) -> float:
-    return float(f"{statistics.median(seconds):.4g}")
+            "cache_bytes": cache_bytes(model.config) * (length + new_tokens - 1), "times": times}

@@ -10,20 +10,21 @@ from pathlib import Path
 
 import torch
 
+from tracer.atomic import write_atomically
 from tracer.data import Data, encode_text, load_data, prepare, prompt_ids, read_text, tokenizer_from_json
 from tracer.errors import UserError
+from tracer.experiment_figures import POINTS, digits, finish
 from tracer.experiment_schema import DEPTH_SCHEMA, VERSION
 from tracer.fit import LOG, Evaluation, Fit, Update
 from tracer.fit_settings import SETTINGS, FitSettings, read_settings
 from tracer.generate import generate
+from tracer.lock import only_writer
 from tracer.model import GPT
 from tracer.processes import Processes
 from tracer.run_log import read_log
 from tracer.sampling import Sampling
-from tracer.schema import write_atomically
 from tracer.shapes import LARGEST
 
-POINTS = 200  # of the curve of the training loss
 ROUNDS = 15  # of the measurement of time
 TEMPERATURE = 0.8
 SAMPLE = "sample.json"  # in the folder of the runs: what their samples are
@@ -37,7 +38,7 @@ def run_depth(text: Path, runs: Path, settings: FitSettings, depths: tuple[int, 
 
     `runs`: folder of the data and of one run a depth; runs that were stopped there are gone on with.
     Raises `UserError` as `prepare` and `Fit` do, and when `runs` holds runs of another text, with other settings
-    or with other samples: all of that before anything is written.
+    or with other samples: all of that before anything is written; and while another process trains there.
     """
     if not 1 <= sample_tokens <= LARGEST:
         raise UserError(f"a sample must have from 1 to {LARGEST:,} tokens, not {sample_tokens}")
@@ -47,25 +48,27 @@ def run_depth(text: Path, runs: Path, settings: FitSettings, depths: tuple[int, 
     start = prompt_ids(tokenizer_from_json(meta["tokenizer"]), prompt)
     sample = {"prompt": prompt, "tokens": sample_tokens, "temperature": TEMPERATURE}
     _check_runs(runs, each.values(), meta["files"], sample)
-    prepare(text, runs / "data")
-    write_atomically(runs / SAMPLE, json.dumps(sample).encode() + b"\n")
-    data = load_data(runs / "data")
+    with only_writer(runs, "--runs"):
+        _check_runs(runs, each.values(), meta["files"], sample)  # another process may have begun some meanwhile
+        prepare(text, runs / "data")
+        write_atomically(runs / SAMPLE, json.dumps(sample).encode() + b"\n")
+        data = load_data(runs / "data")
 
-    def notes(model: GPT) -> dict:
-        new = generate(model, [start], Sampling(TEMPERATURE, seed=settings.seed), sample_tokens)[0]
-        return {"sample": data.tokenizer.decode(new)}
+        def notes(model: GPT) -> dict:
+            new = generate(model, [start], Sampling(TEMPERATURE, seed=settings.seed), sample_tokens)[0]
+            return {"sample": data.tokenizer.decode(new)}
 
-    parts = {}
-    for blocks, own in each.items():
-        begin(blocks)
-        parts[blocks] = Fit(own, Processes(0, 1, torch.device("cpu")), resume=_started(own))
-        parts[blocks].run(after_update, after_evaluation, notes)
-    seconds = seconds_per_update(list(parts.values()))
-    return {
+        parts = {}
+        for blocks, own in each.items():
+            begin(blocks)
+            parts[blocks] = Fit(own, Processes(0, 1, torch.device("cpu")), resume=_started(own))
+            parts[blocks].run(after_update, after_evaluation, notes)
+    times = times_of_an_update(list(parts.values()))
+    return finish({
         "schema": DEPTH_SCHEMA, "version": VERSION,
         "make": _make(text, data, settings, sample),
-        "runs": [_summary(run, blocks, seconds[number]) for number, (blocks, run) in enumerate(parts.items())],
-    }
+        "runs": [_run(run, blocks, times[number]) for number, (blocks, run) in enumerate(parts.items())],
+    })
 
 
 def _started(settings: FitSettings) -> bool:
@@ -101,8 +104,8 @@ def _read_sample(path: Path) -> dict:
                         f"{path.parent}") from None
 
 
-def seconds_per_update(runs: list[Fit]) -> list[float]:
-    """Median seconds of an update of each model, measured in turn, so that a busy machine slows all alike.
+def times_of_an_update(runs: list[Fit]) -> list[list[float]]:
+    """Seconds of an update of each model, `ROUNDS` times in turn, so that a busy machine slows all alike.
 
     Changes the models: call it when the runs are over.
     """
@@ -112,7 +115,7 @@ def seconds_per_update(runs: list[Fit]) -> list[float]:
             seconds = run.update(run.settings.updates).seconds
             if number:  # the first warms up
                 list_of_times.append(seconds)
-    return [statistics.median(part) for part in times]
+    return times
 
 
 def _make(text: Path, data: Data, settings: FitSettings, sample: dict) -> dict:
@@ -129,22 +132,26 @@ def _make(text: Path, data: Data, settings: FitSettings, sample: dict) -> dict:
     }
 
 
-def _summary(run: Fit, blocks: int, seconds: float) -> dict:
+def _run(run: Fit, blocks: int, times: list[float]) -> dict:
     """One run from its log.  Losses are rounded to 4 decimals, seconds to 4 digits."""
+    content = (run.folder / LOG).read_bytes()
     log = read_log(run.folder / LOG)
-    updates = [entry for entry in log if "loss" in entry]
+    updates = [entry for entry in log if entry.get("loss") is not None]
     stride = -(-len(updates) // POINTS)
     parts = [updates[i: i + stride] for i in range(0, len(updates), stride)]
-    evaluations = [entry for entry in log if "validation_loss" in entry]
+    seconds = [digits(sum(entry["seconds"] for entry in part)) for part in parts]
+    evaluations = [entry for entry in log if entry.get("validation_loss") is not None]
     return {
         "blocks": blocks, "parameters": run.model.parameter_count(),
-        "seconds_per_update": float(f"{seconds:.4g}"),
-        "training_seconds": round(sum(entry["seconds"] for entry in updates), 1),
+        "seconds_per_update": digits(statistics.median(times)),
+        "training_seconds": round(sum(seconds), 1),
         # Each point is the mean of `stride` updates (of what is left, at the end), placed at the last of them.
         "curve": {"update": [part[-1]["update"] for part in parts],
-                  "loss": [round(statistics.fmean(entry["loss"] for entry in part), 4) for part in parts]},
+                  "loss": [round(statistics.fmean(entry["loss"] for entry in part), 4) for part in parts],
+                  "seconds": seconds},
         "evaluations": {"update": [entry["update"] for entry in evaluations],
                         "train": [round(entry["train_loss"], 4) for entry in evaluations],
                         "validation": [round(entry["validation_loss"], 4) for entry in evaluations]},
         "samples": [{"update": entry["update"], "text": entry["sample"]} for entry in evaluations],
+        "times": times, "log_sha256": hashlib.sha256(content).hexdigest(),
     }

@@ -2,16 +2,21 @@
 
 They stand in a folder of their own because every ``*.json`` beside a recording is taken for a recording.
 
+Every experiment has a ``summary``, its headline figures, which follow from the rest, and ``sha256``, a hash of every
+part that was measured or given (`tracer.experiment_figures`).
+
 ``depth.json``: ``make`` says how it was made (text by name, length and hash; settings); ``runs`` holds for each
 depth, shallowest first: ``blocks``, ``parameters``, ``seconds_per_update`` (median, the depths measured in turn),
 ``training_seconds`` (all updates of the run, evaluations apart), ``curve`` (training loss, each point the mean of
 the updates since the point before), ``evaluations`` (loss over every window of the validation split and over a
 quarter as many of the training split) and ``samples``, the continuation of one prompt at each evaluation.  Losses
-are in nats a token, rounded to 4 decimals.
+are in nats a token, rounded to 4 decimals.  ``seconds`` of the curve (of those updates together), ``times`` (the
+measurements of ``seconds_per_update``) and ``log_sha256`` (of the log of the run, ``log.jsonl``) are not in every
+file: the first ones were recorded without.
 
 ``cache.json``: ``make`` says which model wrote how many new tokens; ``points`` holds for each prompt length, shortest
 first: ``prompt``, ``cached_seconds`` and ``uncached_seconds`` (median of the whole continuation, which is the same
-both ways, to 4 digits) and ``cache_bytes``, what the cache took.
+both ways, to 4 digits), ``cache_bytes``, what the cache took, and ``times``, every measurement, where it was kept.
 """
 
 import math
@@ -19,22 +24,29 @@ from pathlib import Path
 
 import orjson
 
+from tracer.atomic import write_atomically
 from tracer.errors import UserError
-from tracer.schema import write_atomically
+from tracer.experiment_figures import parts
 
 DEPTH_SCHEMA = "two-routes/experiment/depth"
 CACHE_SCHEMA = "two-routes/experiment/cache"
-VERSION = 1
+VERSION = 2
 FOLDER = "experiments"
+RECORD_AGAIN = "record it again with `python -m tracer experiment`"
 LARGEST = 300_000  # bytes
 
 _NUMBER, _WHOLE = (int, float), (int,)
+_EXPERIMENT = {"schema": str, "version": _WHOLE, "make": dict, "summary": list, "sha256": dict}
 _MAKE = {"text": dict, "tokens": dict, "vocabulary": _WHOLE, "settings": dict, "sample": dict, "torch": str,
          "machine": str, "threads": _WHOLE}
 _RUN = {"blocks": _WHOLE, "parameters": _WHOLE, "seconds_per_update": _NUMBER, "training_seconds": _NUMBER,
         "curve": dict, "evaluations": dict, "samples": list}
+_RUN_MORE = {"times": list, "log_sha256": str}
 _CACHE_MAKE = {"config": dict, "parameters": _WHOLE, "new_tokens": _WHOLE, "rounds": _WHOLE, "seed": _WHOLE,
                "bytes_per_token": _WHOLE, "torch": str, "machine": str, "threads": _WHOLE}
+_SETTINGS = ("context", "width", "heads", "updates", "evaluate_every")
+_CONFIG = ("vocabulary", "context", "width", "heads", "blocks")
+LONGEST = 10**9  # updates, or anything else that is counted
 _POINT = {"prompt": _WHOLE, "cached_seconds": _NUMBER, "uncached_seconds": _NUMBER, "cache_bytes": _WHOLE}
 
 
@@ -56,10 +68,10 @@ def load_experiment(path: Path) -> dict:
     except FileNotFoundError:
         raise UserError(f"there is no experiment {path}: record one with `python -m tracer experiment`") from None
     except orjson.JSONDecodeError as error:
-        raise UserError(f"{path} is cut off or damaged (JSON breaks at character {error.pos}): record it again with "
-                        "`python -m tracer experiment`") from None
+        raise UserError(f"{path} is cut off or damaged (JSON breaks at character {error.pos}): "
+                        f"{RECORD_AGAIN}") from None
     except UserError as error:
-        raise UserError(f"{path}: {error}; record it again with `python -m tracer experiment`") from None
+        raise UserError(f"{path}: {error}; {RECORD_AGAIN}") from None
     return body
 
 
@@ -73,8 +85,13 @@ def experiment_files(traces: Path) -> list[Path]:
     return sorted((traces / FOLDER).glob("*.json"))
 
 
+def experiment_path(traces: Path, stem: str) -> Path:
+    """The file of that stem beside the recordings in `traces`."""
+    return traces / FOLDER / f"{stem}.json"
+
+
 def check_experiment(body) -> None:
-    """Raises `UserError` that names the first thing that is not as the format says."""
+    """Raises `UserError` that names the first thing that is not as the format says; no number is computed again."""
     kinds = {DEPTH_SCHEMA: _check_depth, CACHE_SCHEMA: _check_cache}
     schema = body.get("schema") if isinstance(body, dict) else None
     if not isinstance(schema, str) or schema not in kinds:
@@ -82,17 +99,20 @@ def check_experiment(body) -> None:
     if type(body.get("version")) is not int or body["version"] != VERSION:
         raise UserError(f"it has version {body.get('version')!r}, this program reads version {VERSION}")
     kinds[schema](body)
+    _check_settings(body["make"])
+    _check_hashes(body)
 
 
 def _check_depth(body: dict) -> None:
-    _fields(body, {"schema": str, "version": _WHOLE, "make": dict, "runs": list}, "the experiment")
+    _fields(body, _EXPERIMENT | {"runs": list}, "the experiment")
     _fields(body["make"], _MAKE, "make")
     if not body["runs"]:
         raise UserError("it has no runs")
     for number, run in enumerate(body["runs"]):
         where = f"run {number}"
-        _fields(run, _RUN, where)
-        _columns(run["curve"], ("update", "loss"), f"curve of {where}")
+        _fields(run, _RUN, where, _RUN_MORE)
+        _columns(run["curve"], ("update", "loss"), f"curve of {where}", ("seconds",))
+        _times(run.get("times", [0]), where)
         _columns(run["evaluations"], ("update", "train", "validation"), f"evaluations of {where}")
         for sample in run["samples"]:
             _fields(sample, {"update": _WHOLE, "text": str}, f"a sample of {where}")
@@ -100,17 +120,44 @@ def _check_depth(body: dict) -> None:
 
 
 def _check_cache(body: dict) -> None:
-    _fields(body, {"schema": str, "version": _WHOLE, "make": dict, "points": list}, "the experiment")
+    _fields(body, _EXPERIMENT | {"points": list}, "the experiment")
     _fields(body["make"], _CACHE_MAKE, "make")
     if not body["points"]:
         raise UserError("it has no points")
     for number, point in enumerate(body["points"]):
-        _fields(point, _POINT, f"point {number}")
+        _fields(point, _POINT, f"point {number}", {"times": dict})
+        if "times" in point:
+            _fields(point["times"], {"cached_seconds": list, "uncached_seconds": list}, f"times of point {number}")
+        for times in point.get("times", {}).values():
+            _times(times, f"point {number}")
     _rising([point["prompt"] for point in body["points"]], "its prompt lengths")
 
 
-def _fields(body, kinds: dict, where: str) -> None:
-    """Exactly these fields, each of its kind."""
+def _check_settings(make: dict) -> None:
+    """Whole numbers that the columns and the number of parameters follow from."""
+    part, names = (("config", _CONFIG) if "config" in make else ("settings", _SETTINGS))
+    for name in names:
+        if type(make[part].get(name)) is not int or not 1 <= make[part][name] <= LONGEST:
+            raise UserError(f"{name!r} of {part} cannot be {make[part].get(name)!r:.40}")
+
+
+def _check_hashes(body: dict) -> None:
+    """A hash of every part, and of nothing else."""
+    wanted = parts(body)
+    if missing := [place for place in wanted if not isinstance(body["sha256"].get(place), str)]:
+        raise UserError(f"it has no sha256 of {missing[0]}")
+    if extra := sorted(set(body["sha256"]) - set(wanted)):
+        raise UserError(f"it has a sha256 of {extra[0]!r}, which it does not hold")
+
+
+def _times(times: list, where: str) -> None:
+    if not times or any(type(value) not in _NUMBER or not (math.isfinite(value) and value >= 0) for value in times):
+        raise UserError(f"the times of {where} are no list of seconds")
+
+
+def _fields(body, kinds: dict, where: str, more: dict | None = None) -> None:
+    """Exactly these fields, each of its kind; those of `more` may be there."""
+    kinds = kinds | {name: kind for name, kind in (more or {}).items() if isinstance(body, dict) and name in body}
     if not isinstance(body, dict):
         raise UserError(f"{where} is not an object")
     for name, kind in kinds.items():
@@ -124,8 +171,9 @@ def _fields(body, kinds: dict, where: str) -> None:
         raise UserError(f"{where} has the unknown field {extra[0]!r}")
 
 
-def _columns(body: dict, names: tuple[str, ...], where: str) -> None:
-    """Lists of equally many numbers; the updates are whole and rise."""
+def _columns(body: dict, names: tuple[str, ...], where: str, more: tuple[str, ...] = ()) -> None:
+    """Lists of equally many numbers; the updates are whole and rise.  Those of `more` may be there."""
+    names = (*names, *(name for name in more if name in body))
     _fields(body, dict.fromkeys(names, list), where)
     lengths = {len(body[name]) for name in names}
     if len(lengths) > 1 or lengths == {0}:

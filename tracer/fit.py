@@ -2,12 +2,15 @@
 
 Read `Fit.run` and `Fit.update` first.  Whatever happens at update u is a function of the parameters, the
 optimizer's state, the seed and u; so a run that is killed and resumed ends with the same bits.
+
+A checkpoint is written of a state only after a loss of it, and its gradient or its validation loss, was finite:
+what a run that diverges leaves behind can be gone on from.
 """
 
 import math
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,22 +18,24 @@ import numpy as np
 import torch
 from torch import nn
 
+from tracer.atomic import write_atomically
 from tracer.data import Data, check_length, check_same_files, check_same_tokenizer, load_data, random_starts, windows
+from tracer.divergence import Diverged, all_finite, check_number, first_not_finite
 from tracer.errors import UserError
 from tracer.evaluation import split_loss, window_starts
+from tracer.fit_model import make_model, make_optimizer, parallel, precision_of
 from tracer.fit_settings import SETTINGS, FitSettings
+from tracer.kernel_probe import described, kernels_used, warn_unless_pinned
 from tracer.learning_rate import learning_rate
+from tracer.lock import check_free, only_writer
+from tracer.memory import check_memory
 from tracer.model import GPT, Config
-from tracer.pretrained import from_pretrained
 from tracer.processes import Processes
-from tracer.run_checkpoint import BEST, LAST, RunCheckpoint, check_shape, load_parameters, load_run, save_run
-from tracer.run_log import RunLog
-from tracer.schema import write_atomically
+from tracer.run_checkpoint import BEST, LAST, RunCheckpoint, load_parameters, load_run, save_run
+from tracer.run_log import RunLog, read_log
 from tracer.throughput import measured_peak
-from tracer.training import decays
 
 LOG = "log.jsonl"
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 @dataclass(frozen=True)
@@ -57,28 +62,50 @@ class Evaluation:
 class Fit:
     """One run.  `resume`: go on from ``last.pt`` in the output folder, from the start when there is none yet.
 
-    Raises `UserError` before anything is written when data, settings, checkpoint and processes do not fit.
+    Raises `UserError` before anything is written when data, settings, checkpoint and processes do not fit; warns
+    (`KernelWarning`) when the kernels are not the pinned ones that the settings ask for.
     """
 
     def __init__(self, settings: FitSettings, processes: Processes, resume: bool = False):
-        processes.check(settings.accumulation)
-        self.settings, self.processes = settings, processes
-        self.folder, self.data = Path(settings.output), load_data(Path(settings.data))
+        self.processes, self.folder = processes, Path(settings.output)
+        processes.all_or_none(lambda: self._prepare(settings, resume))
+        self.compiled = torch.compile(self.model) if settings.compile else self.model
+        self.parallel = parallel(self.compiled, processes)
+
+    def _prepare(self, settings: FitSettings, resume: bool) -> None:
+        """All that may be refused; nothing here waits for another process."""
+        self.processes.check(settings.accumulation)
+        if self.processes.writes:
+            check_free(self.folder, "--output")
+        self.data, device = load_data(Path(settings.data)), self.processes.device
         check_length(self.data, settings.context)
-        self.precision = _precision(settings.precision, processes.device)
-        saved = self._saved(resume)
+        self.precision = precision_of(settings.precision, device)
+        self._seen = _stamp(self.folder / LAST)
+        saved = self._saved(settings, resume)
+        if settings.pin_kernels:
+            warn_unless_pinned()
         torch.manual_seed(settings.seed)
-        self.model = _make_model(settings, self.data, saved).to(processes.device).train()
+        self.model = make_model(settings, self.data, saved, self._check_memory).to(device).train()
         shape = {name: getattr(self.model.config, name) for name in ("width", "heads", "blocks")}
         self.settings = settings = replace(settings, **shape)
         self.optimizer = make_optimizer(self.model, settings)
-        self.scaler = torch.amp.GradScaler(processes.device.type, enabled=self.precision == torch.float16)
-        self.done, self.best = 0, None
+        self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == torch.float16)
+        self.done, self.best, self.best_update, self.saved = 0, None, None, None
+        self._log, self._due = None, False
         if saved:
             self._restore(saved)
-        self.compiled = torch.compile(self.model) if settings.compile else self.model
-        self.parallel = _parallel(self.compiled, processes)
         self._train_starts, self._validation_starts = _evaluation_starts(self.data, settings.context)
+
+    @property
+    def kernels(self) -> str:
+        """What computes: the kernels of a CPU decide on the last digits."""
+        return described(kernels_used()) if self.processes.device.type == "cpu" else self.processes.device.type
+
+    def other_kernels(self) -> str | None:
+        """Which kernels computed before what is gone on with, when they were not those of now."""
+        before = [entry["kernels"] for entry in read_log(self.folder / LOG)
+                  if "kernels" in entry and entry["update"] <= self.done]
+        return before[-1] if self.done and before and before[-1] != self.kernels else None
 
     @property
     def tokens_per_update(self) -> int:
@@ -97,30 +124,40 @@ class Fit:
         The callbacks are called in the writing process alone.  `notes`: what the log shall hold beside an
         evaluation, a sample for example; it must draw nothing from torch's own generator.
         """
-        settings, writes = self.settings, self.processes.writes
-        log = self._open_log() if writes else None
-        self.processes.wait()  # until the folder is there
-        if self.done == 0:
-            self._evaluate(log, after_evaluation, notes)
+        with ExitStack() as stack:
+            self.processes.all_or_none(lambda: self._open_log(stack) if self.processes.writes else None)
+            try:
+                self._all_updates(after_update, after_evaluation, notes)
+            except Diverged as error:
+                self._write(update=error.update, diverged=error.what, **error.numbers)
+                raise
+
+    def _all_updates(self, after_update: Callable[[Update], None], after_evaluation: Callable[[Evaluation], None],
+                     notes: Callable[[GPT], dict]) -> None:
+        settings = self.settings
+        if self.saved is None:
+            self._evaluate(after_evaluation, notes)
+            self._save(best=True)
         while self.done < settings.updates:
             update = self.update(self.done + 1)
             self.done = update.number
-            if writes:
-                # In float16 a gradient may overflow now and then; the scaler then skips the step.
-                log.write(update=update.number, loss=update.loss, lr=update.lr,
-                          norm=update.norm if math.isfinite(update.norm) else None, seconds=round(update.seconds, 6))
+            self._write(update=update.number, loss=update.loss, lr=update.lr, norm=update.norm,
+                        seconds=round(update.seconds, 6))
+            if self.processes.writes:
                 after_update(update)
-            last = self.done == settings.updates
-            due = last or self.done % settings.evaluate_every == 0
-            improved = due and self._evaluate(log, after_evaluation, notes)
-            if writes and (last or improved or self.done % settings.save_every == 0):
-                log.flush()
-                save_run(self.checkpoint(), [self.folder / name for name in ((BEST, LAST) if improved else (LAST,))])
-        if log:
-            log.close()
+            last, due = self.done == settings.updates, self.done % settings.save_every == 0
+            if last or self.done % settings.evaluate_every == 0:
+                improved = self._evaluate(after_evaluation, notes)
+                if last or improved or due:
+                    self._save(improved)
+            else:
+                self._due = due  # `update` saves it, once the next gradient has shown that it is worth keeping
 
     def update(self, number: int) -> Update:
-        """Forward and backward of this process's micro-batches, then one step.  Raises `UserError` on a NaN loss."""
+        """Forward and backward of this process's micro-batches, then one step.
+
+        Raises `Diverged` when the loss, the gradient or a parameter is not finite.
+        """
         start = time.perf_counter()
         rate = learning_rate(self.settings, number)
         for group in self.optimizer.param_groups:
@@ -134,16 +171,25 @@ class Fit:
                 self.scaler.scale(loss).backward()
             total += loss.detach()
         mean = float(self.processes.mean(total))
-        if not math.isfinite(mean):
-            raise UserError(f"the loss of update {number} is {mean}: choose a smaller lr or a longer warmup")
-        norm = self._step()
+        check_number(number, f"the loss of update {number}", mean, loss=mean)
+        norm = self._clip()
+        if not self._skips(norm):
+            check_number(number, f"the gradient's norm of update {number}", norm, loss=mean, norm=norm)
+        if self._due:
+            paused = time.perf_counter()
+            self._save()
+            start += time.perf_counter() - paused
+        self._step()
+        if not all_finite(self.model.parameters()):
+            raise Diverged(number, f"a parameter is not finite after update {number}", loss=mean, norm=norm)
         return Update(number, mean, rate, norm, time.perf_counter() - start)
 
     def checkpoint(self) -> RunCheckpoint:
         """The run as it stands; shares the parameters, so save it before the next update."""
         data = self.data
         return RunCheckpoint(self.model.config, data.tokenizer, data.files, self.settings, self.model.state_dict(),
-                             self.optimizer.state_dict(), self.scaler.state_dict(), self.done, self.best)
+                             self.optimizer.state_dict()["state"], self.scaler.state_dict(), self.done, self.best,
+                             self.best_update)
 
     def _loss(self, update: int, micro_batch: int) -> torch.Tensor:
         settings = self.settings
@@ -155,15 +201,20 @@ class Fit:
         with self._autocast():
             return self.parallel(x, y)[1]
 
-    def _step(self) -> float:
-        """Clip and step; returns the norm of the gradient before clipping."""
+    def _clip(self) -> float:
+        """Returns the norm of the gradient before clipping."""
         self.scaler.unscale_(self.optimizer)
         limit = self.settings.clip or float("inf")
-        norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), limit))
+        return float(nn.utils.clip_grad_norm_(self.model.parameters(), limit))
+
+    def _skips(self, norm: float) -> bool:
+        """Whether this is an overflow that a smaller scale cures: in float16 the scaler skips the step then."""
+        return self.scaler.is_enabled() and not math.isfinite(norm) and self.scaler.get_scale() > 1
+
+    def _step(self) -> None:
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
-        return norm
 
     def _synchronise(self, now: bool):
         """Gradients are summed over processes in the last backward of an update only."""
@@ -173,9 +224,8 @@ class Fit:
         mixed = self.precision != torch.float32
         return torch.autocast(self.processes.device.type, self.precision) if mixed else nullcontext()
 
-    def _evaluate(self, log: RunLog | None, after_evaluation: Callable[[Evaluation], None],
-                  notes: Callable[[GPT], dict]) -> bool:
-        """Both splits; returns whether the validation loss is the smallest so far."""
+    def _evaluate(self, after_evaluation: Callable[[Evaluation], None], notes: Callable[[GPT], dict]) -> bool:
+        """Both splits; returns whether the validation loss is the smallest so far.  Raises `Diverged`."""
         def loss(tokens, starts):
             with self._autocast():
                 return split_loss(self.compiled, tokens, starts, self.settings.context, self.settings.batch,
@@ -183,15 +233,34 @@ class Fit:
 
         train = loss(self.data.train, self._train_starts)
         validation = loss(self.data.validation, self._validation_starts)
+        for name, value in (("training", train), ("validation", validation)):
+            check_number(self.done, f"the {name} loss after {self.done} updates", value, train_loss=train,
+                         validation_loss=validation)
         improved = self.best is None or validation < self.best
         if improved:
-            self.best = validation
-        if log:
-            log.write(update=self.done, train_loss=train, validation_loss=validation, **notes(self.model))
+            self.best, self.best_update = validation, self.done
+        if self.processes.writes:
+            self._write(update=self.done, train_loss=train, validation_loss=validation, kernels=self.kernels,
+                        **notes(self.model))
             after_evaluation(Evaluation(self.done, train, validation, improved))
         return improved
 
-    def _saved(self, resume: bool) -> RunCheckpoint | None:
+    def _write(self, **entry) -> None:
+        if self._log:
+            self._log.write(**entry)
+
+    def _save(self, best: bool = False) -> None:
+        """``last.pt``, and ``best.pt`` when this is the best.  Raises `Diverged` for a state that is not finite."""
+        self._due = False
+        if (name := first_not_finite([self.optimizer.state_dict()["state"], self.model.state_dict()])) is not None:
+            raise Diverged(self.done, f"the optimizer's state is not finite after update {self.done} ({name})")
+        if self._log:
+            self._log.flush()
+            save_run(self.checkpoint(), [self.folder / name for name in ((BEST, LAST) if best else (LAST,))])
+            self._seen = _stamp(self.folder / LAST)
+        self.saved = self.done
+
+    def _saved(self, settings: FitSettings, resume: bool) -> RunCheckpoint | None:
         path = self.folder / LAST
         if not resume:
             if path.exists():
@@ -202,8 +271,8 @@ class Fit:
                 raise UserError(f"{self.folder} holds no run to resume: leave --resume out")
             return None
         saved = load_run(path)
-        if saved.update > self.settings.updates:
-            raise UserError(f"{path} has {saved.update} updates done, more than {self.settings.updates}: resume with "
+        if saved.update > settings.updates:
+            raise UserError(f"{path} has {saved.update} updates done, more than {settings.updates}: resume with "
                             f"--updates {saved.update} or more")
         check_same_tokenizer(self.data.tokenizer, saved.tokenizer, path)
         check_same_files(self.data, saved.files, path)
@@ -212,67 +281,43 @@ class Fit:
     def _restore(self, saved: RunCheckpoint) -> None:
         path = self.folder / LAST
         load_parameters(self.model, saved.parameters, path)
-        self.optimizer.load_state_dict(saved.optimizer)
-        for group, decay in zip(self.optimizer.param_groups, (self.settings.weight_decay, 0.0), strict=True):
-            group.update(betas=(self.settings.beta1, self.settings.beta2), eps=self.settings.eps, weight_decay=decay)
-        self.scaler.load_state_dict(saved.scaler)
-        self.done, self.best = saved.update, saved.best
+        # What is not state follows from the settings, which may have changed.
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": saved.optimizer, "param_groups": groups})
+        if saved.scaler:
+            self.scaler.load_state_dict(saved.scaler)
+        self.done = self.saved = saved.update
+        if (self.folder / BEST).is_file():
+            self.best, self.best_update = saved.best, saved.best_update
 
-    def _open_log(self) -> RunLog:
-        self.folder.mkdir(parents=True, exist_ok=True)
+    def _check_memory(self, config: Config, settings: FitSettings) -> None:
+        check_memory(config, settings.batch, self.processes.device,
+                     less=settings.compile or self.precision != torch.float32)
+
+    def _open_log(self, stack: ExitStack) -> None:
+        """Takes the folder until the end of `stack`.  Raises `UserError` when another process has it, or had it."""
+        stack.enter_context(only_writer(self.folder, "--output"))
+        if _stamp(self.folder / LAST) != self._seen:
+            raise UserError(f"another process has trained in {self.folder} meanwhile: give the command again")
         for name in (SETTINGS, LOG, LAST, BEST):
             for path in self.folder.glob(f".{name}.*.tmp"):  # half a file of a run that was killed
                 path.unlink()
         write_atomically(self.folder / SETTINGS, self.settings.to_toml().encode(errors="surrogateescape"))
-        return RunLog(self.folder / LOG, self.done if (self.folder / LAST).exists() else -1)
+        self._log = RunLog(self.folder / LOG, -1 if self.saved is None else self.saved)
+        stack.callback(self._close_log)
+
+    def _close_log(self) -> None:
+        self._log.close()
+        self._log = None
 
 
-def make_optimizer(model: nn.Module, settings: FitSettings) -> torch.optim.AdamW:
-    """AdamW (Loshchilov and Hutter 2019), decay on matrices only, torch's fused kernel."""
-    parameters = list(model.parameters())
-    groups = [{"params": [p for p in parameters if decays(p)], "weight_decay": settings.weight_decay},
-              {"params": [p for p in parameters if not decays(p)], "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=settings.lr, betas=(settings.beta1, settings.beta2), eps=settings.eps,
-                             fused=True)
-
-
-def _make_model(settings: FitSettings, data: Data, saved: RunCheckpoint | None) -> GPT:
-    """From scratch, with the shape of the run that is gone on with, or from GPT-2's weights, which bring their own."""
-    if settings.pretrained and not saved:
-        return _pretrained(settings, data)
-    config = Config(data.tokenizer.vocabulary_size, settings.context, settings.width, settings.heads, settings.blocks,
-                    settings.dropout)
-    if saved:
-        check_shape(saved.config, config, Path(settings.output) / LAST)
-        config = replace(saved.config, dropout=settings.dropout)
-    return GPT(config, explicit=False)
-
-
-def _pretrained(settings: FitSettings, data: Data) -> GPT:
-    model = from_pretrained(settings.pretrained, settings.dropout)
-    if model.config.vocabulary != data.tokenizer.vocabulary_size:
-        raise UserError(f"{settings.pretrained} has {model.config.vocabulary} tokens, the data was prepared with "
-                        f"{data.tokenizer.vocabulary_size} ({data.tokenizer.name}): prepare it with --tokenizer gpt2")
-    model.crop_context(settings.context)
-    return model
-
-
-def _precision(name: str, device: torch.device) -> torch.dtype:
-    """The type that products are computed in.  Raises `UserError` where the device has no mixed precision of it."""
-    if name == "auto":
-        if device.type != "cuda":
-            return torch.float32
-        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
-    if name == "float16" and device.type != "cuda":
-        raise UserError(f"float16 needs a CUDA device, this is {device.type}: choose bfloat16 or float32")
-    return DTYPES[name]
-
-
-def _parallel(model: nn.Module, processes: Processes) -> nn.Module:
-    if processes.world == 1:
-        return model
-    devices = [processes.device.index] if processes.device.type == "cuda" else None
-    return nn.parallel.DistributedDataParallel(model, device_ids=devices)
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    """Which file this is, None when there is none; another is another stamp."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _evaluation_starts(data: Data, context: int) -> tuple[np.ndarray, np.ndarray]:

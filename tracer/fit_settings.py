@@ -7,13 +7,13 @@ import json
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 from tracer.errors import UserError
 from tracer.shapes import LARGEST
 
-SETTINGS = "settings.toml"  # in the folder of a run
+SETTINGS, LAST, BEST = "settings.toml", "last.pt", "best.pt"  # in the folder of a run
 DEVICES = ("auto", "cpu", "cuda", "mps")
 THREADS = 1024  # at most: with more, starting them fails and ends the process
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
@@ -43,7 +43,7 @@ class FitSettings:
     batch: int = _setting(12, "Windows of one micro-batch.")
     accumulation: int = _setting(1, "Micro-batches of one update, over all processes.")
     lr: float = _setting(3e-3, "Largest learning rate.")
-    lr_end: float = _setting(1e-4, "Learning rate at the last update.")
+    lr_end: float = _setting(None, "Learning rate at the last update.  [default: a thirtieth of lr]")
     warmup: int = _setting(100, "Updates over which the learning rate rises.")
     beta1: float = _setting(0.9, "AdamW's decay rate of the first moment.")
     beta2: float = _setting(0.99, "AdamW's decay rate of the second moment.")
@@ -57,9 +57,12 @@ class FitSettings:
     precision: str = _setting("auto", "One of auto, float32, bfloat16, float16.")
     compile: bool = _setting(False, "Compile the model with torch.compile.")
     threads: int = _setting(1, "Threads of a process on a CPU; 0 leaves it to torch.")
+    pin_kernels: bool = _setting(False, "Ask for a recording's kernels (AVX2), not for the machine's best.")
     peak_tflops: float = _setting(0.0, "What the device can do, for MFU; 0 measures a large product.")
 
     def __post_init__(self):
+        if self.lr_end is None and type(self.lr) is float:
+            object.__setattr__(self, "lr_end", self.lr / 30)
         for item in fields(self):
             _check_type(item.name, getattr(self, item.name), item.type)
             if item.type is int and item.name not in ("seed", "threads"):
@@ -74,14 +77,19 @@ class FitSettings:
         for name in ("dropout", "beta1", "beta2"):
             _check(name, getattr(self, name), 0 <= getattr(self, name) < 1, "at least 0 and below 1")
         _check("peak_tflops", self.peak_tflops, self.peak_tflops <= 1e12, "at most 10¹²")  # or FLOP/s are infinite
-        _check("lr_end", self.lr_end, self.lr_end <= self.lr, f"at most lr, {self.lr}")
+        _check("lr_end", self.lr_end, self.lr_end <= self.lr, 
+               f"at most lr, which is {self.lr!r}")
         _check("seed", self.seed, 0 <= self.seed < 2**64, "from 0 to 2⁶⁴ − 1")
         _check("device", self.device, self.device in DEVICES, f"one of {', '.join(DEVICES)}")
         _check("precision", self.precision, self.precision in PRECISIONS, f"one of {', '.join(PRECISIONS)}")
 
+    def without_place(self) -> dict[str, object]:
+        """What a run remembers: all but the folder that it is in, for that may be copied or moved."""
+        return {name: value for name, value in asdict(self).items() if name != "output"}
+
     def to_toml(self) -> str:
-        """A file that `read_settings` reads back to the same settings."""
-        return "".join(f"{name} = {_toml(value)}\n" for name, value in asdict(self).items())
+        """A file that `read_settings` reads back to the same settings, the place of the run apart."""
+        return "".join(f"{name} = {_toml(value)}\n" for name, value in self.without_place().items())
 
 
 def _check(name: str, value, holds: bool, rule: str) -> None:
@@ -138,6 +146,23 @@ def read_toml(path: Path) -> dict[str, object]:
     except (ValueError, RecursionError):
         raise UserError(f"{path} cannot be read: it has a number of thousands of digits, or tables nested that "
                         "deep") from None
+
+
+def resumed_settings(folder: Path, given: Mapping[str, object]) -> FitSettings:
+    """Those that the run in `folder` was started with, then what is given.  What was read from is written to.
+
+    A new lr without a new lr_end keeps their ratio.  Raises `UserError` when there is no run.
+    """
+    path = folder / SETTINGS
+    if not path.exists():
+        raise UserError(f"{folder} holds no run to resume: leave --resume out")
+    before = make_settings(read_toml(path) | {"output": str(folder)})
+    given = {**given, "output": str(folder)}
+    wanted = make_settings(asdict(before) | {"lr_end": 0.0} | given)
+    if "lr_end" not in given:
+        end = before.lr_end if wanted.lr == before.lr else wanted.lr * (before.lr_end / before.lr if before.lr else 0)
+        wanted = replace(wanted, lr_end=min(end, wanted.lr))
+    return wanted
 
 
 def read_settings(path: Path | None, given: Mapping[str, object]) -> FitSettings:

@@ -1,16 +1,21 @@
 """Continue prompts: one decoding loop, with a key-value cache or without, one prompt or many."""
 
+import operator
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from tracer.cache import Cache
 from tracer.errors import UserError
 from tracer.model import GPT
 from tracer.sampling import Sampling, choose, uniform_numbers
 from tracer.tokenizer import IncrementalDecoder
+
+ROOM = 1024  # new ids that memory is taken for at first
 
 
 class TextCodec(Protocol):
@@ -29,11 +34,13 @@ def rounds(model: GPT, prompts: Sequence[Sequence[int]], how: Sampling, count: i
     Prompts may differ in length.  Once a text is longer than the context, its last `context` ids are
     what the next id follows from; all of them then stand at other positions than the round before, so
     that a cache is of no more use.  The ids are the same `cached` or not.
-    Raises `UserError` for an empty prompt and for an id that the vocabulary does not have.
+    Raises `UserError` for an empty prompt, for an id that the vocabulary does not have, and for logits that
+    are no distribution.
     """
-    ids, padding, start = _padded(prompts, count, model)
+    prompts = [[_whole("token id", id) for id in prompt] for prompt in prompts]
+    ids, padding, start = _padded(prompts, _whole("the number of new tokens", count), model)
     context = model.config.context
-    draws = [uniform_numbers((how.seed + row) % 2**64) for row in range(len(prompts))]
+    draws = _draws(prompts, how.seed)
     cache = _cache(model, len(prompts), start + count - 1) if cached and start <= context else None
     training = model.training
     try:
@@ -45,6 +52,8 @@ def rounds(model: GPT, prompts: Sequence[Sequence[int]], how: Sampling, count: i
             else:
                 logits = _window(model, ids[:, :length], padding)
             uniforms = torch.stack([next(draw) for draw in draws]).to(ids.device) if how.temperature else None
+            if length == ids.size(1):
+                ids = F.pad(ids, (0, length))
             ids[:, length] = chosen = choose(logits[:, -1], uniforms, how)
             yield chosen
     finally:
@@ -64,9 +73,29 @@ def _window(model: GPT, ids: Tensor, padding: Tensor | None) -> Tensor:
     return model(ids[:, outside:], padding=padding)[0]
 
 
-def _padded(prompts: Sequence[Sequence[int]], count: int, model: GPT) -> tuple[Tensor, Tensor | None, int]:
-    """Prompts in one tensor (B, longest + count), each ending at column `longest`; how many ids fill each up."""
-    if not prompts or not all(map(len, prompts)):
+def _whole(what: str, value: int) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise UserError(f"{what} must be a whole number, not {value!r}") from None
+
+
+def _draws(prompts: list[list[int]], seed: int) -> list[Iterator[Tensor]]:
+    """The random numbers of each prompt: what it would draw alone, and other ones each time it stands there again."""
+    times: Counter[tuple[int, ...]] = Counter()
+    draws = []
+    for prompt in map(tuple, prompts):
+        draws.append(uniform_numbers((seed + times[prompt]) % 2**64))
+        times[prompt] += 1
+    return draws
+
+
+def _padded(prompts: list[list[int]], count: int, model: GPT) -> tuple[Tensor, Tensor | None, int]:
+    """Prompts in one tensor (B, longest + …), each ending at column `longest`; how many ids fill each up.
+
+    There is room for the first of `count` new ids; the tensor grows with them, since few may come.
+    """
+    if not prompts or not all(prompts):
         raise UserError("a prompt is empty: give at least one token")
     if count < 1:
         raise UserError(f"the number of new tokens must be at least 1, not {count}")
@@ -75,7 +104,7 @@ def _padded(prompts: Sequence[Sequence[int]], count: int, model: GPT) -> tuple[T
         if not 0 <= id < vocabulary:
             raise UserError(f"token id {id} is outside the model's vocabulary of {vocabulary}: was the prompt encoded "
                             "with the tokenizer that the model was trained with?")
-    rows = [[*[0] * (longest - len(prompt)), *prompt, *[0] * count] for prompt in prompts]
+    rows = [[*[0] * (longest - len(prompt)), *prompt, *[0] * min(count, ROOM)] for prompt in prompts]
     device = model.token_embedding.weight.device
     padding = torch.tensor([longest - len(prompt) for prompt in prompts], device=device)
     return torch.tensor(rows, device=device), padding if padding.any() else None, longest

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracer.errors import UserError
-from tracer.schema import Trace
+from tracer.schema import Step, Trace
 
 Pattern = Callable[[np.ndarray], np.ndarray]
 
@@ -55,10 +55,14 @@ class HeadScore:
 def rank_heads(texts: Iterable[tuple[np.ndarray, np.ndarray]]) -> dict[str, list[HeadScore]]:
     """For each pattern all heads, highest score first; an empty list where no text shows the pattern.
 
-    `texts`: of each its ids (T,) and the attention weights (blocks, heads, T, T).
+    `texts`: of each its ids (T,) and the attention weights (blocks, heads, T, T).  Raises `UserError` for weights
+    that are no numbers.
     """
     sums: dict[str, list[np.ndarray]] = {name: [] for name in PATTERNS}
     for ids, weights in texts:
+        if not np.isfinite(weights).all():
+            raise UserError("the attention weights are not all finite numbers: use a checkpoint from before the "
+                            "training diverged, or one that is not damaged")
         for name, pattern in PATTERNS.items():
             where = pattern(np.asarray(ids))
             sums[name].append((weights * where).sum(axis=-1)[..., where.any(axis=-1)])  # (blocks, heads, queries)
@@ -79,20 +83,37 @@ def even_scores(texts: Iterable[np.ndarray]) -> dict[str, float | None]:
 
 
 def recorded_passes(trace: Trace) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Every forward pass of a recording: its name → its ids (T,) and attention weights (blocks, heads, T, T)."""
-    table, passes, current = trace.make.get("token_table", ""), {}, None
+    """Every forward pass of a recording: its name → its ids (T,) and attention weights (blocks, heads, T, T).
+
+    Raises `UserError` for a recording without any, or one whose blocks have weights of different shapes.
+    """
+    passes, current = {}, None
     for step in trace.steps.values():
-        array = trace.arrays[step.id]
-        if step.kind == "embedding" and step.target == "out" and array.axes == ("position", "feature") \
-                and step.operands["table"].removesuffix(".after").endswith(table):
+        if _embeds_tokens(trace, step):
             current = passes[_pass_name(step.id)] = (trace.values(step.operands["ids"]), [])
-        elif step.kind == "softmax" and step.target == "out" and current and array.axes[0] == "head" \
-                and array.shape[-1] == array.shape[-2]:  # a pass with a cache has one query, which is no map
+        elif current and _is_map(trace, step, len(current[0])):
             current[1].append(trace.values(step.id))
-    found = {name: (ids, np.stack(weights)) for name, (ids, weights) in passes.items() if weights}
+    found = {name: (ids, weights) for name, (ids, weights) in passes.items() if weights}
     if not found:
         raise UserError("the recording holds no attention weights: make one with `python -m tracer record`")
-    return found
+    if any(len({one.shape for one in weights}) > 1 for _, weights in found.values()):
+        raise UserError("the blocks of the recording have different numbers of heads: record again with `make traces`")
+    return {name: (ids, np.stack(weights)) for name, (ids, weights) in found.items()}
+
+
+def _embeds_tokens(trace: Trace, step: Step) -> bool:
+    """Whether the step is where a pass begins: it looks up the rows of its tokens."""
+    table, ids = (trace.arrays.get(step.operands.get(name, "")) for name in ("table", "ids"))
+    return (step.kind == "embedding" and step.target == "out" and table is not None and ids is not None
+            and trace.arrays[step.id].axes == ("position", "feature") and len(ids.shape) == 1 and not ids.derived
+            and table.name.removesuffix(".after").endswith(str(trace.make.get("token_table", ""))))
+
+
+def _is_map(trace: Trace, step: Step, length: int) -> bool:
+    """Whether the step makes attention weights (heads, T, T); those of a pass with a cache have one query, no map."""
+    array = trace.arrays[step.id]
+    return (step.kind == "softmax" and step.target == "out" and array.axes[:1] == ("head",) and not array.derived
+            and array.shape[1:] == (length, length))
 
 
 def _pass_name(step: str) -> str:

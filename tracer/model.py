@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tracer import products
 from tracer.cache import Cache, LayerCache
 from tracer.errors import UserError
 from tracer.fused import FusedBlock, causal
@@ -160,7 +161,7 @@ class Linear(nn.Linear):
         self.parameter_axes = {"weight": (out_axis, inputs[0]), "bias": (outputs[0],)}
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.weight, self.bias)  # (B, T, in) → (B, T, out)
+        return products.linear(x, self.weight, self.bias)  # (B, T, in) → (B, T, out)
 
 
 class SplitHeads(nn.Module):
@@ -213,7 +214,7 @@ class WeightedSum(nn.Module):
     kind, axes = "weighted_sum", ("head", "position", "head_feature")
 
     def forward(self, weights: Tensor, value: Tensor) -> Tensor:
-        return weights @ value  # (B, H, T, D/H)
+        return products.weighted_sum(weights, value)  # (B, H, T, D/H)
 
 
 class ConcatenateHeads(nn.Module):
@@ -343,16 +344,18 @@ class TiedHead(nn.Module):
     """Logits from a table of one row a token: the token table itself, unless the config says otherwise."""
 
     kind, axes = "tied_head", ("position", "vocabulary")
+    explicit = True
 
     def forward(self, x: Tensor, table: Tensor) -> Tensor:
-        return F.linear(x, table)  # (B, T, V)
+        return (products.linear if self.explicit else F.linear)(x, table)  # (B, T, V)
 
 
 class CrossEntropy(nn.Module):
     """Next-token cross-entropy of each position in nats.
 
-    The loss comes from torch's fused kernel; the details only say what went into it, and carry no
-    gradient.
+    The details only say what went into the loss, and carry no gradient.  torch's own exp and log of an array are
+    MKL's, which hang on the processor: so both come from the log-softmax, and the probability from float64,
+    rounded to the nearest float32.
     """
 
     kind, axes = "cross_entropy", ("position",)
@@ -360,13 +363,14 @@ class CrossEntropy(nn.Module):
     explicit = True
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none").view(targets.shape)
         if not self.explicit:
-            return loss  # (B, T)
+            return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none").view(targets.shape)
+        logarithms = logits.log_softmax(dim=-1)  # z − max − log Σ exp(z − max)  (B, T, V)
+        loss = F.nll_loss(logarithms.flatten(0, 1), targets.flatten(), reduction="none").view(targets.shape)
         with torch.no_grad():
-            self.details = {"log_sum_exp": logits.logsumexp(dim=-1),
+            self.details = {"log_sum_exp": logits.amax(dim=-1) - logarithms.amax(dim=-1),
                             "target_logit": logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1),
-                            "target_probability": (-loss).exp()}  # (B, T) each
+                            "target_probability": (-loss.double()).exp().to(loss.dtype)}  # (B, T) each
         return loss  # (B, T)
 
 

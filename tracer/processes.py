@@ -1,15 +1,18 @@
 """Which process this is among those that train one model, and where each computes."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
 
 from tracer.errors import UserError
 
+T = TypeVar("T")
+REFUSED = 2  # exit status
 _TORCHRUN = "start with torchrun, or unset WORLD_SIZE to train in one process"
 
 
@@ -38,10 +41,28 @@ class Processes:
             value /= self.world
         return value
 
-    def wait(self) -> None:
-        """Until every process has come here."""
+    def all_or_none(self, act: Callable[[], T]) -> T:
+        """What `act` returns, once it has succeeded in every process; nothing in it may wait for another process.
+
+        Where it raises `UserError`, in one or in all, the first of those raises it, and the others end in silence.
+        """
+        try:
+            result, problem = act(), None
+        except UserError as error:
+            result, problem = None, error
+        failed = [problem is not None]
         if self.world > 1:
-            dist.barrier()
+            failed = [False] * self.world
+            dist.all_gather_object(failed, problem is not None)
+        if True in failed:
+            self.speak_alone(failed.index(True))
+            raise problem
+        return result
+
+    def speak_alone(self, rank: int = 0) -> None:
+        """Every process but one ends here, with the status of a refusal, so that its one line is read once."""
+        if self.rank != rank:
+            raise SystemExit(REFUSED)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Record a generation: each round a full forward pass, the draw, the bytes, and the same round with a cache."""
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -8,7 +9,10 @@ from torch import Tensor
 
 from tracer.checkpoint import Checkpoint
 from tracer.errors import UserError
+from tracer.forecast import Forecast, check_generation_size
+from tracer.kernel_probe import warn_unless_pinned
 from tracer.model import GPT, Config
+from tracer.origin import KEY
 from tracer.record_cache import CachedRounds
 from tracer.record_text import add_text, add_vocabulary, token_labels
 from tracer.record_training import TABLE, check_shape, check_text, environment
@@ -40,11 +44,12 @@ class GenerationJob:
         check_seed(self.seed)
 
 
-def check_job(job: GenerationJob, tokenizer: Tokenizer, config: Config) -> Sampler:
-    """The sampler of `job`.  Raises `UserError` for what a model of that shape cannot do."""
+def check_job(job: GenerationJob, tokenizer: Tokenizer, config: Config, route: str = "generation") -> Forecast:
+    """What recording `job` will take.  Raises `UserError` for too much, and for what such a model cannot do."""
     check_shape(config)
-    check_text(job.prompt, "prompt", tokenizer, config)
-    return Sampler(job.temperature, job.top_k, config.vocabulary)
+    count = check_text(job.prompt, "prompt", tokenizer, config)
+    Sampler(job.temperature, job.top_k, config.vocabulary)
+    return check_generation_size(config, count, job.max_new_tokens, route == "long")
 
 
 def record_generation(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tokenizer,
@@ -52,13 +57,16 @@ def record_generation(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tok
                       route: str = "generation") -> Trace:
     """Generate from `checkpoint` as `job` says and record every round.  `route`: the page it is for.
 
-    Raises `UserError` for a prompt that is empty or that the context does not hold.  Stops at the end
-    token or at `max_new_tokens`.  Once the ids are more than the context holds, a round takes the last ones.
+    Raises `UserError` for a prompt that is empty or that the context does not hold; warns (`KernelWarning`) when
+    the kernels are not the pinned ones (`tracer.kernels`).  Stops at the end token or at `max_new_tokens`.  Once
+    the ids are more than the context holds, a round takes the last ones.
     """
     torch.set_num_threads(1)
     model, config = checkpoint.model.eval(), checkpoint.model.config
     model.explicit = True
-    sampler = check_job(job, tokenizer, config)
+    check_job(job, tokenizer, config, route)
+    sampler = Sampler(job.temperature, job.top_k, config.vocabulary)
+    warn_unless_pinned()
     builder = TraceBuilder(route, _how(job, checkpoint, tokenizer))
     add_vocabulary(builder, tokenizer)
     builder.chapter("prompt")
@@ -79,10 +87,20 @@ def record_generation(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tok
 
 
 def past_context_job(job: GenerationJob, text: str, tokenizer: Tokenizer, config: Config) -> GenerationJob:
-    """`job` with a prompt that fills the context as far as repeating `text` can, and one round beyond it."""
-    repeated = max((n for n in range(config.context) if len(tokenizer.encode(text * n + job.prompt)) <= config.context),
-                   default=0)
-    prompt = text * repeated + job.prompt
+    """`job` with a prompt that fills the context as far as `text`, said again and again, can; and one round beyond.
+
+    The first time `text` may be said from its middle on: every round that is needed to fill the context is a
+    whole pass that would be recorded.
+    """
+    def beyond(prompt: str) -> bool:
+        return len(tokenizer.encode(prompt)) > config.context
+
+    def most(prompts: Callable[[int], str], limit: int) -> str:
+        """The last of the prompts 0 … `limit` that fits."""
+        return prompts(max(bisect_left(range(limit + 1), True, key=lambda n: beyond(prompts(n))) - 1, 0))
+
+    whole = most(lambda n: text * n + job.prompt, config.context - 1)
+    prompt = most(lambda n: text[len(text) - n:] + whole, len(text))
     return replace(job, prompt=prompt, max_new_tokens=config.context - len(tokenizer.encode(prompt)) + 2)
 
 
@@ -106,7 +124,7 @@ def _add_two_moments(builder: TraceBuilder, checkpoint: Checkpoint) -> None:
 def _how(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tokenizer) -> dict:
     return {**vars(job), "trained_on": checkpoint.text, "updates": checkpoint.step, "token_table": TABLE,
             "config": checkpoint.model.config.to_json(), "settings": checkpoint.settings.to_json(),
-            **environment(tokenizer)}
+            KEY: checkpoint.sha256(), **environment(tokenizer)}
 
 
 class _Rounds:

@@ -10,8 +10,11 @@ from torch import Tensor
 from tracer.checkpoint import Checkpoint
 from tracer.errors import UserError
 from tracer.first_update import TABLE, add_first_update, forward, record_first_update
+from tracer.forecast import Forecast, check_training_size
+from tracer.kernel_probe import kernels_used, warn_unless_pinned
 from tracer.model import GPT, Config
 from tracer.ops import KINDS
+from tracer.origin import KEY
 from tracer.record_text import add_pairs, add_text, add_vocabulary
 from tracer.recorder import Recorder, snapshot
 from tracer.schema import Trace
@@ -31,13 +34,24 @@ class TrainingJob:
     settings: TrainingSettings = field(default_factory=TrainingSettings)
 
 
+def expected_training(job: TrainingJob, tokenizer: Tokenizer) -> Forecast:
+    """What recording will take.  Raises `UserError` for a text that is empty or too long, and for too much."""
+    check_shape(job.config)
+    counts = [check_text(text, what, tokenizer, job.config)
+              for text, what in ((job.text, "text"), (job.validation_text, "validation text"))]
+    return check_training_size(job.config, *counts, job.settings.updates)
+
+
 def record_training(job: TrainingJob, tokenizer: Tokenizer,
                     progress: Callable[[int, float], None] = lambda number, loss: None) -> tuple[Trace, Checkpoint]:
-    """Train as `job` says and record it.  Raises `UserError` for a text that is empty or too long."""
+    """Train as `job` says and record it.
+
+    Raises `UserError` as `expected_training` does, before anything is done; warns (`KernelWarning`) when the kernels
+    are not the pinned ones (`tracer.kernels`).
+    """
     torch.set_num_threads(1)  # sums split over threads round differently
-    check_shape(job.config)
-    check_text(job.text, "text", tokenizer, job.config)
-    check_text(job.validation_text, "validation text", tokenizer, job.config)
+    expected_training(job, tokenizer)
+    warn_unless_pinned()
     builder = TraceBuilder("training", _how(job, tokenizer))
     x, y = _add_training_text(builder, job, tokenizer)
     torch.manual_seed(job.settings.seed)
@@ -56,6 +70,7 @@ def record_training(job: TrainingJob, tokenizer: Tokenizer,
     series.add_to(builder)
     _add_evaluations(builder, model, job, tokenizer, x, y)
     checkpoint = Checkpoint(model, optimizer, job.settings, job.settings.updates, job.text, torch.get_rng_state())
+    builder.trace.make[KEY] = checkpoint.sha256()
     return builder.finish(), checkpoint
 
 
@@ -68,7 +83,7 @@ def _how(job: TrainingJob, tokenizer: Tokenizer) -> dict:
 def environment(tokenizer: Tokenizer) -> dict:
     """What a recording's last digits depend on."""
     return {"tokenizer": tokenizer.name, "torch": torch.__version__.split("+")[0], "tiktoken": version("tiktoken"),
-            "kernels": torch.backends.cpu.get_cpu_capability(), "threads": torch.get_num_threads()}
+            "kernels": kernels_used(), "threads": torch.get_num_threads()}
 
 
 def _add_training_text(builder: TraceBuilder, job: TrainingJob, tokenizer: Tokenizer) -> tuple[Tensor, Tensor]:
@@ -86,14 +101,15 @@ def check_shape(config: Config) -> None:
         raise UserError(f"activation {config.activation} cannot be recorded: only the exact gelu can")
 
 
-def check_text(text: str, what: str, tokenizer: Tokenizer, config: Config) -> None:
-    """Raises `UserError` for an empty text and for one that the context does not hold."""
+def check_text(text: str, what: str, tokenizer: Tokenizer, config: Config) -> int:
+    """How many tokens it is.  Raises `UserError` for an empty text and for one that the context does not hold."""
     if not text:
         raise UserError(f"the {what} is empty: give at least one character")
     count = len(tokenizer.encode(text))
     if count > config.context:
         raise UserError(f"the {what} {text!r} is {count} tokens, the context holds {config.context}: "
                         "shorten it or choose a longer context")
+    return count
 
 
 @torch.no_grad()

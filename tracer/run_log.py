@@ -1,16 +1,19 @@
 """The log of a run: one JSON object a line, never a torn or a doubled one after a resume."""
 
 import json
+import math
 import os
 from pathlib import Path
 
-from tracer.schema import write_atomically
+from tracer.atomic import write_atomically
+from tracer.errors import naming
 
 
 class RunLog:
     """Appends to `path`; what a killed run wrote after `update` is taken back first.
 
-    Every entry carries the number of its update as ``update``.
+    Every entry carries the number of its update as ``update``.  A number that is not finite, which JSON does not
+    know, is null there, and ``not_finite`` says by its name what it was.
     """
 
     def __init__(self, path: Path, update: int = 0):
@@ -21,18 +24,20 @@ class RunLog:
 
     def write(self, **entry) -> None:
         """One line, in one call of the operating system."""
-        self._file.write(_line(entry).encode())
+        with naming(self.path):
+            self._file.write(_line(entry).encode())
 
     def flush(self) -> None:
         """Until the lines are on the disk: a checkpoint must not know more than the log."""
-        os.fsync(self._file.fileno())
+        with naming(self.path):
+            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         self._file.close()
 
 
 def read_log(path: Path) -> list[dict]:
-    """The entries of a log.
+    """The entries of a log; any of their numbers but ``update`` may be None.
 
     The last line may be torn, where the process was killed, and is left out; so is a line that is no entry.
     """
@@ -41,13 +46,20 @@ def read_log(path: Path) -> list[dict]:
     entries = []
     for line in path.read_bytes().split(b"\n")[:-1]:
         try:
-            entry = json.loads(line)
+            entry = json.loads(line, parse_float=_finite, parse_constant=_finite)
         except (ValueError, RecursionError):
-            break
+            continue
         if isinstance(entry, dict) and type(entry.get("update")) is int:
             entries.append(entry)
     return entries
 
 
+def _finite(text: str) -> float | None:
+    """Logs of earlier versions hold NaN and Infinity."""
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
 def _line(entry: dict) -> str:
-    return json.dumps(entry) + "\n"
+    wrong = {name: str(value) for name, value in entry.items() if isinstance(value, float) and not math.isfinite(value)}
+    return json.dumps(entry | dict.fromkeys(wrong) | ({"not_finite": wrong} if wrong else {}), allow_nan=False) + "\n"

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +10,8 @@ from torch import Tensor, nn
 from tracer.errors import UserError
 from tracer.model import Softmax
 
-SMALLEST_TEMPERATURE = 1e-6  # far below it, logits divided by it leave the range of float32
+# Beyond these, logits divided by the temperature, or the temperature itself, leave the range of float32.
+SMALLEST_TEMPERATURE, LARGEST_TEMPERATURE = 1e-6, 1e30
 
 
 class Temperature(nn.Module):
@@ -49,14 +51,23 @@ class Cumulative(nn.Module):
 
 
 class Draw(nn.Module):
-    """Inverse transform sampling: the first candidate whose cumulative probability exceeds `uniform`."""
+    """Inverse transform sampling; see `passed`."""
 
     kind = "draw"
     outputs = {"choice": (), "token": ()}
 
     def forward(self, uniform: Tensor, cumulative: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-        choice = (uniform >= cumulative[:-1]).sum()
+        choice = passed(uniform, cumulative)
         return choice, ids[choice]
+
+
+def passed(uniform: Tensor, cumulative: Tensor) -> Tensor:
+    """The place of the first candidate whose cumulative probability exceeds `uniform`.
+
+    `cumulative`: (…, k); `uniform` broadcasts with it.  The sum may end below 1 by rounding: what is then left
+    belongs to the last candidate that adds anything to it, so that one of probability 0 is never taken.
+    """
+    return ((uniform >= cumulative) & (cumulative < cumulative[..., -1:])).sum(dim=-1)
 
 
 class Sampler(nn.Module):
@@ -66,8 +77,7 @@ class Sampler(nn.Module):
         super().__init__()
         if not temperature > 0:
             raise UserError(f"temperature must be above 0, not {temperature}")
-        if not SMALLEST_TEMPERATURE <= temperature < math.inf:
-            raise UserError(f"temperature must be from {SMALLEST_TEMPERATURE} on and finite, not {temperature}")
+        _check_temperature(temperature, "")
         if not 1 <= top_k <= vocabulary:
             raise UserError(f"top-k must be from 1 to the vocabulary's {vocabulary}, not {top_k}")
         self.temperature = Temperature(temperature)
@@ -78,6 +88,7 @@ class Sampler(nn.Module):
 
     def forward(self, logits: Tensor, uniform: Tensor) -> Tensor:
         ids, kept = self.top_k(self.temperature(logits), logits)
+        check_scores(kept[:1])
         return self.draw(uniform, self.cumulative(self.softmax(kept)), ids)[1]
 
 
@@ -105,8 +116,9 @@ def multinomial_choices(seed: int):
 class Sampling:
     """How to choose an id.  Temperature 0 takes the largest logit; `top_k`, `top_p`: None keeps all.
 
-    `top_p`: of the candidates, largest first, as few as hold that much probability together (Holtzman
-    et al. 2020), after `top_k`.  Row r of a batch draws with seed + r.
+    `top_p` comes after `top_k`; see `nucleus`.  Every prompt of a batch draws with `seed`, as it would alone;
+    one that stands there again draws with seed + 1, then with seed + 2, …  Raises `UserError` for what is out
+    of range.
     """
 
     temperature: float = 1.0
@@ -115,36 +127,67 @@ class Sampling:
     seed: int = 7
 
     def __post_init__(self):
-        if self.temperature != 0 and not SMALLEST_TEMPERATURE <= self.temperature < math.inf:
-            raise UserError(f"temperature must be 0, or from {SMALLEST_TEMPERATURE} on and finite, not "
-                            f"{self.temperature}")
-        if self.top_k is not None and self.top_k < 1:
-            raise UserError(f"top-k must be at least 1, not {self.top_k}")
-        if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise UserError(f"top-p must be above 0 and at most 1, not {self.top_p}")
+        if self.temperature != 0:
+            _check_temperature(self.temperature, "0, or ")
+        if self.top_k is not None and (not isinstance(self.top_k, int) or self.top_k < 1):
+            raise UserError(f"top-k must be a whole number and at least 1, not {self.top_k!r}")
+        if self.top_p is not None and (not isinstance(self.top_p, Real) or not 0 < self.top_p <= 1):
+            raise UserError(f"top-p must be above 0 and at most 1, not {self.top_p!r}")
+
+
+def _check_temperature(temperature: float, also: str) -> None:
+    if not isinstance(temperature, Real) or not SMALLEST_TEMPERATURE <= temperature <= LARGEST_TEMPERATURE:
+        raise UserError(f"temperature must be {also}from {SMALLEST_TEMPERATURE} to {LARGEST_TEMPERATURE}, "
+                        f"not {temperature!r}")
 
 
 def choose(logits: Tensor, uniforms: Tensor | None, how: Sampling) -> Tensor:
     """One id (B,) for each row of logits (B, V), with one number in [0, 1) a row, as `Sampler` draws it.
 
     Candidates stand largest first, ties by id; the first whose cumulative probability exceeds the row's
-    number is chosen.  At temperature 0 no number is needed.
+    number is chosen.  At temperature 0 no number is needed.  Raises `UserError` for a row that is no
+    distribution.
     """
+    if not logits.size(-1):
+        raise UserError("there is no token to choose from: the logits are empty")
     if how.temperature == 0:
-        return logits.argmax(dim=-1)
+        ids = logits.argmax(dim=-1, keepdim=True)
+        check_scores(logits.gather(-1, ids))
+        return ids.squeeze(-1)
     if logits.element_size() < 4:  # in 16 bits the cumulative probabilities of many candidates could not be told apart
         logits = logits.float()
     ids = largest(logits, how.top_k)                                        # (B, k)
-    probabilities = (logits.gather(-1, ids) / how.temperature).softmax(dim=-1)
-    last = torch.tensor(ids.size(-1) - 1, device=ids.device)
-    if how.top_p is not None:
-        inside = probabilities.cumsum(dim=-1) - probabilities < how.top_p
-        inside[:, 0] = True  # also where float32 knows no number as small as top_p
-        last = inside.sum(dim=-1, keepdim=True) - 1                         # (B, 1)
-        probabilities = probabilities * inside
-        probabilities = probabilities / probabilities.sum(dim=-1, keepdim=True)
-    passed = (uniforms.unsqueeze(-1) >= probabilities.cumsum(dim=-1)).sum(dim=-1, keepdim=True)
-    return ids.gather(-1, passed.minimum(last)).squeeze(-1)
+    scores = logits.gather(-1, ids) / how.temperature
+    check_scores(scores[:, 0])
+    probabilities = scores.softmax(dim=-1)
+    if how.top_p is not None and how.top_p < 1:
+        probabilities = nucleus(probabilities, how.top_p)
+    place = passed(uniforms.unsqueeze(-1), probabilities.cumsum(dim=-1))
+    return ids.gather(-1, place.unsqueeze(-1)).squeeze(-1)
+
+
+def check_scores(first: Tensor) -> None:
+    """Raises `UserError` when a row of scores is no distribution.  `first`: the largest score of each row.
+
+    A sort and a maximum put NaN above all numbers, so that the largest one tells.
+    """
+    for score in first.flatten().tolist():
+        if not math.isfinite(score):
+            raise UserError(f"no next token can be chosen, the largest score (logit ÷ temperature) is {score}: use a "
+                            "checkpoint from before the training diverged, or one that is not damaged, or a "
+                            "temperature nearer to 1")
+
+
+def nucleus(probabilities: Tensor, top_p: float) -> Tensor:
+    """Of candidates (B, k), largest first, as few as hold `top_p` together; the others get 0 (Holtzman et al. 2020).
+
+    A candidate stays while the sum of those before it is below `top_p`; the sums are taken in float64, from
+    the first candidate on.  What stays is divided by its sum.
+    """
+    inside = torch.ones_like(probabilities, dtype=torch.bool)
+    inside[:, 1:] = probabilities.cumsum(dim=-1, dtype=torch.float64)[:, :-1] < top_p
+    kept = probabilities * inside
+    return kept / kept.sum(dim=-1, keepdim=True)
 
 
 def largest(logits: Tensor, k: int | None = None) -> Tensor:

@@ -57,6 +57,7 @@ _OTHER_STAND_IN = "!"
 # tiktoken 0.14.0 panics on 999,999 whitespace characters before another character (its regex engine
 # backtracks through the run and its stack ends at a million).
 _LONGEST_SPACE = 900_000
+_MOST_MERGES = 10_000_000  # the sum of the squares of the pieces' bytes: about what all merges hold together
 
 
 @dataclass(frozen=True)
@@ -167,12 +168,16 @@ class Tokenizer:
         made token 256 + k, so the order of the ids is the order of the ranks. Every step carries the whole
         piece, so time and memory grow with the square of the longest piece.
 
-        Raises UserError as `encode` does, AssertionError (a bug here) if the last ids of all
-        pieces are not ``encode(text)``.
+        Raises UserError as `encode` does and for pieces that are too long for that (3,000 bytes are not),
+        AssertionError (a bug here) if the last ids of all pieces are not ``encode(text)``.
         """
         steps: list[MergeStep] = []
         last: list[int] = []
-        for number, ids in enumerate(self.byte_ids(text)):
+        pieces = self.byte_ids(text)
+        if sum(len(ids) ** 2 for ids in pieces) > _MOST_MERGES:
+            raise UserError(f"the text has too many merges to show them all, its longest piece has "
+                            f"{max(map(len, pieces)):,} bytes: shorten it, or put spaces into it")
+        for number, ids in enumerate(pieces):
             for step in self._merges(number, ids):
                 steps.append(step)
                 ids = step.after

@@ -14,6 +14,7 @@ from tracer.ops.replay import Replay
 from tracer.recorder import Call, Recorder
 from tracer.schema import Array, Chapter, Step, Trace, View
 from tracer.summary import summarise
+from tracer.validation import validate
 from tracer.verify import Check, beyond_float32, compare, find_rounding
 
 
@@ -77,8 +78,9 @@ class TraceBuilder:
              derived: bool = False, shape: tuple[int, ...] = ()) -> str:
         """An array that `kind` made from `operands`.
 
-        A derived one keeps its numbers only to be checked; where PyTorch gives none (`values` None, with
-        the `shape`), what is made from it is checked instead.
+        Of `attributes` those are kept that the equations read.  A derived one keeps its numbers only to be
+        checked; where PyTorch gives none (`values` None, with the `shape`), what is made from it is checked
+        instead.
         """
         data = None if values is None else _as_array(values)
         if data is not None:
@@ -87,7 +89,8 @@ class TraceBuilder:
                         None if derived else data, derived=derived))
         if derived and data is not None:
             self._kept[name] = data
-        self.trace.steps[name] = Step(name, kind, target, operands, attributes or {})
+        needed = {setting: (attributes or {})[setting] for setting in KINDS[kind].settings(target)}
+        self.trace.steps[name] = Step(name, kind, target, operands, needed)
         return name
 
     def _add(self, array: Array) -> None:
@@ -96,22 +99,31 @@ class TraceBuilder:
         self.trace.arrays[array.name] = array
 
     def finish(self) -> Trace:
-        """The whole trace, checked: what is written has been recomputed once already."""
+        """The whole trace, checked: what is written has been recomputed once already.
+
+        Raises `UserError` for one that `schema.load` would refuse.
+        """
         trace = self.trace
+        validate(trace)
         replay = Replay(trace, schema.AXES)
         for step in trace.steps.values():
             if trace.arrays[step.id].derived:
                 self._check_derived(replay, step)
-                continue
-            check = self._settle(replay, step)
-            if check.problem and self._hold_operands(step):
+            elif self._check_held(replay, step):
                 replay = Replay(trace, schema.AXES)
-                check = self._settle(replay, step)
-            if check.problem:
-                raise ArithmeticError(f"step {step.id} ({check.kind}) does not follow from its operands: "
-                                      f"{check.problem}")
+            replay.forget_after(step.id)
         trace.summary = summarise(trace)
         return trace
+
+    def _check_held(self, replay: Replay, step: Step) -> bool:
+        """Whether operands had to be held for it.  Raises `ArithmeticError` for what does not follow all the same."""
+        check = self._settle(replay, step)
+        held = bool(check.problem) and self._hold_operands(step)
+        if held:
+            check = self._settle(Replay(self.trace, schema.AXES), step)
+        if check.problem:
+            raise ArithmeticError(f"step {step.id} ({check.kind}) does not follow from its operands: {check.problem}")
+        return held
 
     def _settle(self, replay: Replay, step: Step) -> Check:
         """Note the rounding that the step's numbers carry, and check them."""

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracer import schema
+from tracer import origin, schema
 from tracer.ops.replay import Replay
 from tracer.ops.rounded import Rounded
+from tracer.said import wrongly_said
 from tracer.schema import Step, Trace
 from tracer.summary import summarise
 
@@ -45,6 +46,7 @@ def verify(trace: Trace, *, hashes: bool = True):
     for step in trace.steps.values():
         if not trace.arrays[step.id].derived:
             yield check_step(replay, step)
+        replay.forget_after(step.id)
     yield check_summary(trace)
     if hashes:
         yield from check_hashes(trace)
@@ -129,16 +131,16 @@ def _first_wrong(wrong: np.ndarray, recorded, exact) -> str:
 
 
 def check_summary(trace: Trace) -> Check:
-    """Compare the headline figures with what the arrays give."""
+    """Compare the headline figures, and what is said of texts, settings and labels, with what the arrays give."""
     try:
-        problem = _difference(trace.summary, summarise(trace), "")
+        problem = difference(trace.summary, summarise(trace), "") or wrongly_said(trace)
     except (LookupError, TypeError, ValueError) as error:
         problem = f"the arrays do not give it ({type(error).__name__}: {error})"
     return Check("summary", "summary", len(trace.summary), problem=problem)
 
 
-def _difference(said, given, key: str) -> str:
-    """The first place where two nested JSON values differ; empty where none does."""
+def difference(said, given, key: str, source: str = "the summary says {said}, the arrays give {given}") -> str:
+    """The first place where two nested JSON values differ; empty where none does.  `source`: how that is said."""
     if isinstance(said, dict) and isinstance(given, dict):
         places = [(k, said.get(k, "nothing"), given.get(k, "nothing")) for k in sorted({*said, *given})]
     elif isinstance(said, list) and isinstance(given, list) and len(said) == len(given):
@@ -146,13 +148,13 @@ def _difference(said, given, key: str) -> str:
     elif said == given and type(said) is type(given):
         return ""
     else:
-        return f"{key}: the summary says {said!r}, the arrays give {given!r}"
-    found = (_difference(a, b, f"{key}.{k}" if key else k) for k, a, b in places)
+        return f"{key}: " * bool(key) + source.format(said=repr(said), given=repr(given))
+    found = (difference(a, b, f"{key}.{k}" if key else k, source) for k, a, b in places)
     return next(filter(None, found), "")
 
 
 def check_hashes(trace: Trace):
-    """Yield a `Check` for every array that no step makes, for labels in files, and for the outline."""
+    """Yield a `Check` for every array that no step makes, for labels in files, for the outline and the checkpoint."""
     for array in trace.arrays.values():
         if array.sha256:
             same = schema.content_hash(trace.values(array.name)) == array.sha256
@@ -164,3 +166,5 @@ def check_hashes(trace: Trace):
     same = schema.outline_hash(trace) == trace.outline_sha256
     yield Check("outline", "sha256", len(trace.steps), problem="" if same else
                 "how it was made, its labels or its list of steps was changed (sha256 differs)")
+    if trace.route in origin.ROUTES:
+        yield Check("checkpoint", "sha256", 1, problem=origin.origin_problem(trace))

@@ -135,7 +135,7 @@ export class Curves {
     this.svg.setAttribute("aria-label", lines.map(({ values, name }) => {
       const [first, value, last] = [values[0], values[at], values.at(-1)].map((number) => slices.text(number));
       const told = { n: at + 1, total: slices.count, first, value, last };
-      return `${name}: ${fill(series.context.words["series.summary"], told)}`;
+      return `${name}${series.context.words.colon}${fill(series.context.words["series.summary"], told)}`;
     }).join(" "));
     if (!this.points) return;
     const x = this.x(at);

@@ -59,9 +59,15 @@ export async function copy(text) {
   }
 }
 
-/** Text with {names} filled in. */
+/** Text with {names} filled in; {n:number|numbers} is the form that goes with n. */
 export function fill(text, values) {
-  return text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+  return text.replace(/\{(\w+)(?::([^|{}]*)\|([^{}]*))?\}/g, (_, name, one, more) => (
+    one === undefined ? values[name] : String(values[name]) === "1" ? one : more));
+}
+
+/** A label without the signs that keep it apart from its neighbours. */
+export function bare(label) {
+  return label.replace(/[\u2068\u2069]/g, "");
 }
 
 /** Call `run` at most once a frame, with the latest arguments: held keys must not queue up. */

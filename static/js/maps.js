@@ -1,7 +1,7 @@
 // Slices as maps of coloured cells, one map for each head; above them how one cell changed.
 
 import { Curves } from "curves";
-import { choices, dress, h, onKeys, onWidth, svg } from "dom";
+import { bare, choices, dress, h, onKeys, onWidth, svg } from "dom";
 import { format } from "format";
 import { describeIndex } from "number";
 import { flatten, unflatten } from "store";
@@ -80,7 +80,7 @@ export class Maps {
       names(), this.cells.slice(map * per, (map + 1) * per)));
     this.svgs.forEach((picture, map) => this.wire(picture, map * per));
     const title = (map) => unflatten(map, slices.shape.slice(0, -2)).map((i, axis) => (
-      `${this.words[`axis.${slices.axes[axis]}`]} ${slices.label(axis, i)}`)).join(", ");
+      `${this.words[`axis.${slices.axes[axis]}`]} ${slices.label(axis, i)}`)).join(this.words.comma);
     this.maps.replaceChildren(...this.svgs.map((picture, map) => (
       h("figure", {}, h("figcaption", {}, title(map)), picture))));
     this.look();
@@ -151,7 +151,7 @@ export class Maps {
   /** The looked-at cell without its update, which the slider names. */
   describe() {
     const { slices, series } = this;
-    return describeIndex(slices.name, slices.index(0, this.looked), series.context).split(", ").slice(1).join(", ");
+    return describeIndex(slices.name, slices.index(0, this.looked), series.context).slice(1).join(this.words.comma);
   }
 
   tell() {
@@ -159,7 +159,7 @@ export class Maps {
     const value = slices.value(this.series.at, looked);
     const change = value - this.first[looked];
     this.caption.replaceChildren(this.strip.lines[0].name, h("br"), h("strong", {}, slices.text(value)),
-      ` · ${words["series.change"]}: ${change > 0 ? "+" : ""}${format(change, 4, "float64")}`);
+      ` · ${words["series.change"]}${words.colon}${change > 0 ? "+" : ""}${format(change, 4, "float64")}`);
     const told = this.strip.svg.getAttribute("aria-label");
     for (const picture of this.svgs ?? []) picture.setAttribute("aria-label", told);
   }
@@ -191,5 +191,5 @@ export class Maps {
 
 /** About how wide a label is: wide characters count nearly twice. */
 function wide(text) {
-  return Array.from(text, (c) => (c > "\u2e80" ? 12 : 7)).reduce((a, b) => a + b, 0);
+  return Array.from(bare(text), (c) => (c > "\u2e80" ? 12 : 7)).reduce((a, b) => a + b, 0);
 }

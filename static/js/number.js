@@ -19,7 +19,7 @@ export async function showNumber(panel, array, index, context) {
   if (!context.wanted()) return { reads: [], frames: [] }; // another number was opened meanwhile
   const recorded = store.value(array, index);
   const dtype = store.array(array).dtype;
-  const working = step ? new Working(store.computation(array), store, store.outline.symbols[step.kind]).explain(index) : null;
+  const working = step ? new Working(store.computation(array), store, store.outline.symbols[step.notation]).explain(index) : null;
   const focused = panel.contains(document.activeElement) ? document.activeElement.dataset.axis : null;
   panel.replaceChildren(
     h("div", { class: "panel-head" }, h("h2", { id: "number-title" }, words.number),
@@ -64,23 +64,23 @@ function choosers(array, index, context) {
     const control = shape[place] > 200
       ? h("input", { type: "number", min: 0, max: shape[place] - 1, value: ordinal(axis, index[place]), "data-axis": axis, onchange: choose })
       : h("select", { "data-axis": axis, onchange: choose }, Array.from({ length: shape[place] }, (_, i) =>
-        h("option", { value: ordinal(axis, i), selected: i === index[place] }, optionText(store, array, axis, place, i))));
+        h("option", { value: ordinal(axis, i), selected: i === index[place] }, optionText(store, array, place, i))));
     const label = shape[place] > 200 ? store.labels(array, place)?.[index[place]] : null;
     return h("label", {}, `${words[`axis.${axis}`]} `, control, label ? ` ${label}` : "");
   }));
 }
 
-/** "head 1, position 2 (…)": a number's place in words. */
+/** ["head 1", "position 2 (…)"]: a number's place in words, axis by axis. */
 export function describeIndex(array, index, { store, words }) {
   return store.array(array).axes.map((axis, i) => {
     const label = store.labels(array, i)?.[index[i]];
-    return `${words[`axis.${axis}`]} ${ordinal(axis, index[i])}${label === undefined ? "" : ` (${label})`}`;
-  }).join(", ");
+    const place = `${words[`axis.${axis}`]} ${store.place(array, i, index[i])}`;
+    return label === undefined ? place : fill(words.named, { place, label });
+  });
 }
 
-function optionText(store, array, axis, place, i) {
-  const label = store.labels(array, place)?.[i];
-  return `${ordinal(axis, i)}${label === undefined ? "" : ` ${label}`}`;
+function optionText(store, array, place, i) {
+  return store.labels(array, place) ? store.label(array, place, i) : String(store.place(array, place, i));
 }
 
 function workingParts(working, context) {
@@ -117,7 +117,7 @@ function termTable(terms, context) {
     for (const term of terms.list.slice(body.children.length, body.children.length + count)) {
       const n = body.children.length;
       body.append(h("tr", { "data-term": n, class: context.term() === n ? "chosen" : null },
-        h("td", {}, h("button", { type: "button", class: "link", title: words.choose_term, "aria-label": `${words.choose_term}: ${n}`, "aria-pressed": String(context.term() === n), onclick: () => context.chooseTerm(n) }, String(n))),
+        h("td", {}, h("button", { type: "button", class: "link", title: words.choose_term, "aria-label": `${words.choose_term}${words.colon}${n}`, "aria-pressed": String(context.term() === n), onclick: () => context.chooseTerm(n) }, String(n))),
         h("td", { class: "names" }, tokens(term.names, context), h("br"), h("span", { class: "soft" }, tokens(term.numbers, context))),
         h("td", {}, format(term.value, 6, "float64")), h("td", {}, format(term.running, 6, "float64"))));
     }
@@ -148,8 +148,8 @@ function verdict(working, recorded, array, { store, words }) {
   const agrees = near <= 64 || scaled <= 16;
   const text = near <= 64 ? fill(words.ulp, { n: near }) : fill(words.ulp_terms, { n: scaled.toFixed(2) });
   return h("div", { class: agrees ? "verdict ok" : "verdict wrong", "data-ulps": near, "data-scaled": scaled, "data-value": String(value) },
-    h("p", {}, agrees ? "✓ " : "✗ ", words.recomputed, ": ", format(value, dtype === "int64" ? "all" : 12, dtype === "int64" ? dtype : "float64")),
-    h("p", {}, words.difference, ": ", difference === 0 ? "0" : format(difference, 3, "float64"), " · ", text));
+    h("p", {}, agrees ? "✓ " : "✗ ", words.recomputed, words.colon, format(value, dtype === "int64" ? "all" : 12, dtype === "int64" ? dtype : "float64")),
+    h("p", {}, words.difference, words.colon, difference === 0 ? "0" : format(difference, 3, "float64"), " · ", text));
 }
 
 function origin(array, context) {
@@ -170,7 +170,7 @@ function usesOf(array, index, context) {
     return h("li", {}, h("a", { href: context.link(id, first), onclick: (event) => { event.preventDefault(); context.open(id, first, true); } }, text),
       count > 1 ? ` ${fill(words.used_numbers, { n: count.toLocaleString() })}` : "");
   });
-  return h("details", { class: "uses", open: uses.length <= 6 }, h("summary", {}, `${words.used_in} (${uses.length})`), h("ul", {}, items));
+  return h("details", { class: "uses", open: uses.length <= 6 }, h("summary", {}, fill(words.named, { place: words.used_in, label: uses.length })), h("ul", {}, items));
 }
 
 /** The PyTorch that made the array, and a NumPy program that makes this number again. */

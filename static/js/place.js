@@ -23,7 +23,7 @@ export class Place {
     const { id, chapter, title } = this.steps[number];
     const next = this.steps[number + 1];
     this.bar.value = number + 1;
-    this.bar.setAttribute("aria-valuetext", `${fill(this.words.step_of, { n: number + 1, total: this.steps.length })}: ${title}`);
+    this.bar.setAttribute("aria-valuetext", `${fill(this.words.step_of, { n: number + 1, total: this.steps.length })}${this.words.colon}${title}`);
     document.title = `${title} · ${this.words.site}`;
     this.nextTitle.textContent = next?.title ?? "";
     for (const button of this.buttons) button.disabled = !(button.dataset.go === "1" ? next : number > 0);

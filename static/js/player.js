@@ -11,6 +11,7 @@ import { flatten, Store } from "store";
 
 const STEP_PACES = { slow: 9000, normal: 4500, fast: 1500 }; // ms a step
 const SAME_CHOICE = { position: ["query_position"], query_position: ["position"] };
+const UNFELT = new Set(["Tab", "Shift", "Control", "Alt", "Meta"]); // keys that touch nothing
 const ADDRESS_PAUSE = 150; // ms between addresses while a key is held: browsers take some 20 a second
 
 export class Player {
@@ -57,20 +58,27 @@ export class Player {
     this.arrive();
   }
 
-  /** Go where the address leads, whoever wrote it. */
+  /** Go where the address leads, whoever wrote it; one that says nothing of digits is told of the chosen ones. */
   arrive() {
     this.noteAddress(location.hash);
-    this.go(parse(this.address));
+    const state = parse(this.address);
+    this.go(state);
+    if (state.digits === null && this.digits !== 4) this.setAddress(this.withDigits(this.digits), true);
   }
 
   wire() {
-    window.addEventListener("hashchange", () => this.arrive());
+    window.addEventListener("hashchange", () => {
+      this.play(false);
+      this.arrive();
+    });
+    for (const touch of ["pointerdown", "click", "keydown", "input", "wheel"]) {
+      document.addEventListener(touch, (event) => this.touched(event), { capture: true, passive: true });
+    }
     document.addEventListener("keydown", (event) => this.pressed(event));
     window.addEventListener("beforeprint", () => this.view.later.finish());
     const { bar, buttons } = this.place;
     bar.addEventListener("input", oncePerFrame(() => this.navigate(Number(bar.value) - 1, true)));
     for (const button of buttons) {
-      button.addEventListener("click", () => this.play(false));
       button.addEventListener("click", () => this.navigate(this.current + Number(button.dataset.go)));
     }
     for (const button of this.digitButtons) {
@@ -95,7 +103,7 @@ export class Player {
     const number = state.of && this.numberAt(state);
     const shared = state.at[this.store.outline.letters[SHARED]];
     if (!state.of && shared !== undefined) this.chosen.set(SHARED, shared);
-    this.digits = state.digits;
+    this.digits = state.digits ?? this.digits;
     this.setNotice(!known ? this.words.unknown_link : state.of && !number ? this.words.unknown_number : "");
     if (number) this.keepChoice(state.of, number);
     else this.forgetNumber();
@@ -144,7 +152,12 @@ export class Player {
     else set();
   }
 
-  /** Go on by itself, a step at a time, until the end or until something else is chosen. */
+  /** The reader has something in hand: whatever it is, the steps stay where they are. */
+  touched(event) {
+    if (this.playing && !isOwn(event)) this.play(false);
+  }
+
+  /** Go on by itself, a step at a time, until the end or until the reader touches anything. */
   play(on) {
     clearTimeout(this.playing);
     this.playing = null;
@@ -190,8 +203,8 @@ export class Player {
     this.later.clear();
     for (const view of this.views.values()) view.later.pause();
     const left = this.view;
-    const near = Math.abs(index - this.current) === 1 && !this.rushing;
-    left?.leave(near);
+    const near = Math.abs(index - this.current) === 1 && !this.rushing && left?.drawn;
+    left?.leave();
     this.way = index < this.current ? -1 : 1;
     this.current = index;
     this.view = this.viewAt(index);
@@ -200,7 +213,7 @@ export class Player {
     this.lit = this.litCells();
     if (this.rushing) this.dropOthers();
     this.view.enter(this.rushing);
-    if (near) this.view.later.addFirst(() => left.makeReady()); // out of reach too, as soon as the new step is painted
+    if (near) this.view.later.addFirst(() => left.makeReady()); // laid out again, as soon as the new step is painted
   }
 
   viewAt(index) {
@@ -383,18 +396,24 @@ export class Player {
   }
 
   setDigits(digits) {
-    const state = parse(this.address);
-    const letters = state.of && this.store.has(state.of) ? this.store.letters(state.of) : [];
-    const address = write({ ...state, step: this.ids[this.current], digits }, letters);
+    this.digits = digits;
+    const address = this.withDigits(digits);
     this.setAddress(address, true);
     this.go(parse(address));
+  }
+
+  /** The address of now with these digits. */
+  withDigits(digits) {
+    const state = parse(this.address);
+    const letters = state.of && this.store.has(state.of) ? this.store.letters(state.of) : Object.keys(state.at);
+    return write({ ...state, step: this.ids[this.current], digits }, letters);
   }
 
   pressed(event) {
     if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, dialog")) return;
     if (event.key === "Escape" && !this.panel.hidden) { this.closeNumber(); return; }
     if (event.key === "?") { document.getElementById("help").showModal(); return; }
-    if (event.key === " " && !event.target.closest("button, a, select, summary, [tabindex='0']")) {
+    if (togglesPlay(event)) {
       this.play(!this.playing);
       event.preventDefault();
       return;
@@ -419,7 +438,20 @@ export class Player {
   }
 }
 
+/** Whether an event is for the controls of playing themselves, or touches nothing. */
+function isOwn(event) {
+  if (event.type === "wheel") return false;
+  if (event.type === "keydown" && (UNFELT.has(event.key) || togglesPlay(event))) return true;
+  const pressesPlay = event.type !== "keydown" || event.key === "Enter" || event.key === " ";
+  return Boolean(event.target.closest(pressesPlay ? "#play, #speed" : "#speed"));
+}
+
+/** Space, where it presses nothing else. */
+function togglesPlay(event) {
+  return event.key === " " && !event.target.closest("input, button, a, select, summary, dialog, [tabindex='0']");
+}
+
 const page = JSON.parse(document.getElementById("page").textContent);
 const store = await Store.open(page.route, page.root);
 const player = new Player(store, page.words);
-player.start();
+window.twoRoutes.start(() => player.start());

@@ -54,15 +54,15 @@ export class StepView {
     this.later.resume();
   }
 
-  /** Out of view; `kept`: its layout stays, and `makeReady` has to come soon. */
-  leave(kept) {
+  /** Out of view and out of reach: no moment at which it is laid out, but can be reached. */
+  leave() {
     this.shown = this.wantsFocus = false;
     if (this.section.contains(document.activeElement)) document.activeElement.blur();
     for (const table of this.allTables()) table.keepScroll();
     this.watching?.stop();
     this.series?.pause();
     this.later.pause();
-    this.stand(kept && this.drawn ? "ready" : "");
+    this.stand("");
   }
 
   /** Off the page: text again. */

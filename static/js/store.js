@@ -89,10 +89,10 @@ export class Store {
   size(name) { return this.shape(name).reduce((a, b) => a * b, 1); }
   letters(name) { return this.array(name).axes.map((axis) => this.outline.letters[axis]); }
 
-  /** The step that made an array, with its equations; undefined for what starts the computation. */
+  /** The step that made an array, with its equations and the name of its symbols; undefined for what starts the computation. */
   step(name) {
     const step = this.outline.steps[name];
-    return step && { ...step, id: name, equations: this.outline.equations[step.equations], shape: this.shape(name) };
+    return step && { notation: step.kind, ...step, id: name, equations: this.outline.equations[step.equations], shape: this.shape(name) };
   }
 
   /** Load the numbers of these arrays, and of what the derived ones among them are computed from. */
@@ -197,10 +197,16 @@ export class Store {
     return Array.isArray(labels) ? labels : this.labelLists.get(list) ?? null;
   }
 
+  /** The number of a place on an axis for people: the last position alone is not the first. */
+  place(name, axis, i) {
+    return ordinal(this.array(name).axes[axis], i) + (this.outline.firsts[this.labelList(name, axis)] ?? 0);
+  }
+
   /** The name of a place on an axis. */
   label(name, axis, i) {
     const labels = this.labels(name, axis);
-    return labels ? `${i} ${labels[i]}` : String(ordinal(this.array(name).axes[axis], i));
+    const place = this.place(name, axis, i);
+    return labels ? `${place} ${labels[i]}` : String(place);
   }
 
   /**

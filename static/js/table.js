@@ -1,6 +1,6 @@
 // An array as a table: two axes at once, the others chosen above it, long axes scrolled in a window.
 
-import { fill, h, oncePerFrame } from "dom";
+import { bare, fill, h, oncePerFrame } from "dom";
 import { format } from "format";
 
 const ROW_HEIGHT = 28;
@@ -401,7 +401,7 @@ export class ArrayTable {
   find(typed) {
     if (!typed) return "";
     const text = typed.replaceAll(" ", "␣");
-    const labels = this.context.store.labels(this.name, this.down);
+    const labels = this.context.store.labels(this.name, this.down)?.map(bare);
     const start = (this.found?.text === text ? this.found.row : -1) + 1;
     const search = (matches) => {
       for (let i = 0; i < this.rows; i++) {

@@ -174,7 +174,7 @@ function numberByNumber(step, context) {
       index.unshift(rest % shape[axis]);
       rest = Math.floor(rest / shape[axis]);
     }
-    const { reads } = new Working(store.computation(step.id), store, store.outline.symbols[step.kind]).explain(index);
+    const { reads } = new Working(store.computation(step.id), store, store.outline.symbols[step.notation]).explain(index);
     return { reads: [...reads, { array: step.id, index }], slides: reads.slice(0, 8).map((read) => [read, { array: step.id, index }]) };
   });
 }

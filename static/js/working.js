@@ -175,7 +175,8 @@ export class Working {
   /** A reduction inside a line: its first members are written out, all of them are computed. */
   reduce(node, letters) {
     const value = this.computation.evaluate(node, letters);
-    const sign = { sum: "Σ", max: "max", nth_largest: "argsort" }[node[1]];
+    const first = node[1] === "nth_largest" && node[4][0] === "number" && node[4][1] === 0;
+    const sign = first ? "argmax" : { sum: "Σ", max: "max", nth_largest: "argsort↓" }[node[1]];
     const members = [];
     let count = 0;
     for (const bound of this.computation.range(node[2], letters)) {
@@ -183,7 +184,7 @@ export class Working {
     }
     const list = (part) => members.flatMap((member, i) => [...(i ? [", "] : []), ...member[part]]);
     const rest = count > members.length ? [", …"] : [];
-    const order = node[1] === "nth_largest" ? ["[", ...this.describe(node[4], letters).names, "]"] : [];
+    const order = node[1] === "nth_largest" && !first ? ["[", ...this.describe(node[4], letters).names, "]"] : [];
     return { value, level: LEVEL.atom, names: [`${sign}(`, ...list("names"), ...rest, ")", ...order], numbers: [number(value)] };
   }
 }

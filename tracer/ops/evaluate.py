@@ -4,13 +4,16 @@ Every letter of an equation is one axis of a common grid; an element read is a b
 that grid; a reduction removes an axis.  So any equation of the language is a few NumPy calls.
 """
 
+import itertools
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from tracer.ops.language import Equation, Node, walk
+from tracer.ops import cost as costs
+from tracer.ops.language import Equation, Node, factors, walk
 from tracer.ops.mcg31m1 import mcg31m1
-from tracer.ops.rounded import SMALLEST, Rounded, sum_error
+from tracer.ops.rounded import SMALLEST, Rounded, finite, sum_error
 
 
 @dataclass(frozen=True)
@@ -62,15 +65,35 @@ def evaluate(computation: Computation) -> Rounded:
              for name, array in computation.operands.items()}
     with np.errstate(all="ignore"):
         for equation in computation.equations:
-            known[equation.name] = _Grid(equation, sizes, known, computation.attributes).run()
+            known[equation.name] = _in_parts(equation, sizes, known, computation.attributes)
     return known[computation.equations[-1].name]
 
 
-class _Grid:
-    """One equation on the grid of its letters: left-hand letters first, then the reduced ones."""
+def _in_parts(equation: Equation, sizes, known, attributes) -> Rounded:
+    """The equation's values; where its grid is large, part by part along one letter of the result."""
+    cost = costs.GridCost(equation, sizes) if math.prod(sizes.values()) > costs.BLOCK else None
+    if not cost or (count := cost.cuts()) == 1:
+        return _Grid(equation, sizes, known, attributes).run()
+    letter, axis = cost.cut(), cost.free.index(cost.cut())
+    shape = [sizes[name] for name in cost.free]
+    result = Rounded(np.empty(shape), np.empty(shape))
+    edges = [sizes[letter] * n // count for n in range(count + 1)]
+    for start, stop in itertools.pairwise(edges):
+        part = _Grid(equation, sizes, known, attributes, {letter: (start, stop)}).run()
+        place = (*[slice(None)] * axis, slice(start, stop))
+        result.value[place], result.error[place] = part.value, part.error
+    return result
 
-    def __init__(self, equation: Equation, sizes, known, attributes):
+
+class _Grid:
+    """One equation on the grid of its letters: left-hand letters first, then the reduced ones.
+
+    `part`: of the letter named there only the numbers from start to stop.
+    """
+
+    def __init__(self, equation: Equation, sizes, known, attributes, part: dict[str, tuple[int, int]] | None = None):
         self.equation, self.sizes, self.known, self.attributes = equation, sizes, known, attributes
+        self.span = {letter: (0, size) for letter, size in sizes.items()} | (part or {})
         self.choosing = 0  # how many `where` stand around the node that is evaluated
         self.letters = [item[1] for item in equation.index]
         for node in walk(equation.body):
@@ -79,16 +102,20 @@ class _Grid:
 
     def run(self) -> Rounded:
         result = self.eval(self.equation.body)
-        free = [self.sizes[item[1]] for item in self.equation.index]
+        free = [self.length(item[1]) for item in self.equation.index]
         shape = (*free, *[1] * (len(self.letters) - len(free)))
         full = [np.broadcast_to(part, shape).reshape(free) for part in (result.value, result.error)]
         return Rounded(*full)
 
+    def length(self, letter: str) -> int:
+        start, stop = self.span[letter]
+        return stop - start
+
     def axis(self, letter: str) -> np.ndarray:
         position = self.letters.index(letter)
         shape = [1] * len(self.letters)
-        shape[position] = self.sizes[letter]
-        return np.arange(self.sizes[letter], dtype=np.float64).reshape(shape)
+        shape[position] = self.length(letter)
+        return np.arange(*self.span[letter], dtype=np.float64).reshape(shape)
 
     def eval(self, node: Node) -> Rounded:
         return getattr(self, f"_{node[0]}")(*node[1:])
@@ -108,6 +135,9 @@ class _Grid:
 
     def _read(self, name, index):
         array = self.known[name]
+        if self._is_plain(index, array.value.shape):
+            error = self._whole(array.error, index) if array.error.shape == array.value.shape else np.float64(0)
+            return Rounded(self._whole(array.value, index), error)
         places = [self.eval(item).value for item in index]
         outside = [(p != np.floor(p)) | (p < 0) | (p >= n) for p, n in zip(places, array.value.shape, strict=True)]
         if any(map(np.any, outside)) and not self.choosing:
@@ -118,6 +148,17 @@ class _Grid:
         for part in outside:  # what a `where` does not choose may be anything: NaN shows when it is chosen
             value = np.where(part, np.nan, value) if part.any() else value
         return Rounded(value, error)
+
+    def _is_plain(self, index: list[Node], shape: tuple[int, ...]) -> bool:
+        """Whether an array is read whole, each axis along a letter of its own: then it only has to be turned."""
+        letters = [item[1] for item in index if item[0] == "letter"]
+        return bool(index) and len({*letters}) == len(index) and [self.sizes[x] for x in letters] == [*shape]
+
+    def _whole(self, values: np.ndarray, index: list[Node]) -> np.ndarray:
+        letters = [item[1] for item in index]
+        order = sorted(range(len(letters)), key=lambda n: self.letters.index(letters[n]))
+        part = values[tuple(slice(*self.span[letter]) for letter in letters)].transpose(order)
+        return part.reshape([self.length(x) if x in letters else 1 for x in self.letters])
 
     def _negate(self, body):
         return -self.eval(body)
@@ -157,8 +198,8 @@ class _Grid:
 
     def _reduce(self, name, over, body, *rest):
         letters = [item[1] for item in over]
-        if name == "sum" and (product := self._plain_product(body)) is not None:
-            return self._sum_of_products(product, letters)
+        if name == "sum" and len(parts := factors(body)) > 1:
+            return self._sum_of_products(parts, letters)
         value = self.eval(body)
         axes = tuple(self.letters.index(letter) for letter in letters)
         shape = list(np.broadcast_shapes(value.value.shape, (1,) * len(self.letters)))
@@ -184,19 +225,28 @@ class _Grid:
         plain = node[0] == "read" and node[2] and all(item[0] == "letter" for item in node[2])
         return [node] if plain and not np.any(self.known[node[1]].error) else None
 
-    def _sum_of_products(self, factors: list[Node], over: list[str]) -> Rounded:
-        """The common case as one matrix product; the grid of all terms is never built."""
+    def _sum_of_products(self, nodes: list[Node], over: list[str]) -> Rounded:
+        """A sum of products as one matrix product: the grid of all terms is never built."""
+        parts = [self.eval(node) for node in nodes]
         number = {letter: i for i, letter in enumerate(self.letters)}
-        used = {item[1] for factor in factors for item in factor[2]}
-        keep = [letter for letter in self.letters if letter in used and letter not in over]
-        repeat = np.prod([self.sizes[letter] for letter in over if letter not in used])
+        shapes = [np.broadcast_shapes(np.shape(p.value), np.shape(p.error), (1,) * len(number)) for p in parts]
+        along = [[x for x, length in zip(self.letters, shape, strict=True) if length > 1] for shape in shapes]
+        keep = [letter for letter in self.letters if letter not in over and any(letter in own for own in along)]
 
-        def product(change):
-            pairs = [part for f in factors for part in
-                     (change(self.known[f[1]].value), [number[i[1]] for i in f[2]])]
+        def product(arrays):
+            pairs = []
+            for array, shape, letters in zip(arrays, shapes, along, strict=True):
+                pairs += [np.broadcast_to(array, shape).reshape([self.length(x) for x in letters]),
+                          [number[x] for x in letters]]
             return np.einsum(*pairs, [number[letter] for letter in keep], optimize=True) * repeat
 
-        shape = [self.sizes[letter] if letter in keep else 1 for letter in self.letters]
+        used = {letter for own in along for letter in own}
+        repeat = np.prod([self.sizes[letter] for letter in over if letter not in used])
         count = np.prod([self.sizes[letter] for letter in over])
-        bound = sum_error(count) * product(np.abs) + SMALLEST * count
-        return Rounded(product(np.asarray).reshape(shape), bound.reshape(shape))
+        magnitudes = [np.abs(part.value) for part in parts]
+        bound = sum_error(count) * product(magnitudes) + SMALLEST * count
+        for n, part in enumerate(parts):
+            if np.any(part.error):
+                bound = bound + product([*magnitudes[:n], part.error, *magnitudes[n + 1:]])
+        shape = [self.length(letter) if letter in keep else 1 for letter in self.letters]
+        return Rounded(product([part.value for part in parts]).reshape(shape), finite(bound).reshape(shape))

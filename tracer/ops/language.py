@@ -84,6 +84,10 @@ class Kind:
         return list(dict.fromkeys(name for equation in self.targets[target] for name, _ in equation.reads
                                   if name not in defined))
 
+    def settings(self, target: str) -> list[str]:
+        """The attributes that a step needs to make `target`, in order of appearance."""
+        return list(dict.fromkeys(name for equation in self.targets[target] for name in equation.settings))
+
 
 def walk(node: Node) -> Iterator[Node]:
     """Every node of an expression, outermost first."""
@@ -95,6 +99,11 @@ def walk(node: Node) -> Iterator[Node]:
                     yield from walk(child)
             elif part and isinstance(part[0], str):
                 yield from walk(part)
+
+
+def factors(node: Node) -> list[Node]:
+    """What a node multiplies; itself when it is no product."""
+    return factors(node[2]) + factors(node[3]) if node[:2] == ["binary", "*"] else [node]
 
 
 def transform(node: Node, change: Callable[[Node], Node | None]) -> Node:

@@ -1,6 +1,7 @@
 """Bind a recorded step to its kind, and compute again what it made."""
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
@@ -48,7 +49,7 @@ def _ellipsis_letters(equations: list[Equation], axis_letters: Callable[[str], l
 
 
 class Replay:
-    """Recompute the arrays of one trace.  Derived arrays are computed once and kept."""
+    """Recompute the arrays of one trace.  Derived arrays are computed once, and kept until `forget_after`."""
 
     def __init__(self, trace, axes: dict[str, str]):
         """`trace`: anything with `steps`, `arrays` and `values(name)`; `axes`: axis name → letter."""
@@ -71,6 +72,31 @@ class Replay:
         arrays = self.trace.arrays
         shapes = {operand: arrays[name].shape for operand, name in step.operands.items()}
         return letter_sizes(self.equations(step), arrays[step.id].shape, shapes)
+
+    @cached_property
+    def wanted(self) -> dict[str, str]:
+        """The derived arrays from which something follows that is held → the last held array that does."""
+        last: dict[str, str] = {}
+        for step in reversed(self.trace.steps.values()):
+            user = last.get(step.id) if self.trace.arrays[step.id].derived else step.id
+            for name in step.operands.values() if user else ():
+                if self.trace.arrays[name].derived:
+                    last.setdefault(name, user)
+        return last
+
+    @cached_property
+    def done_after(self) -> dict[str, list[str]]:
+        """Held array → the derived arrays that it is the last to follow from."""
+        found: dict[str, list[str]] = {}
+        for name, user in self.wanted.items():
+            found.setdefault(user, []).append(name)
+        return found
+
+    def forget_after(self, step_id: str) -> None:
+        """Let go of the derived arrays that no later step needs."""
+        unwanted = [step_id] if step_id in self._derived and step_id not in self.wanted else []
+        for name in [*self.done_after.get(step_id, ()), *unwanted]:
+            self._derived.pop(name, None)
 
     def values(self, name: str) -> np.ndarray:
         """Recorded numbers, or for a derived array the computed ones, rounded to its dtype."""

@@ -43,8 +43,7 @@ class Rounded:
         return _rounded(self.value - other.value, carried)
 
     def __mul__(self, other):
-        return _rounded(self.value * other.value,
-                        np.abs(self.value) * other.error + np.abs(other.value) * self.error)
+        return _rounded(self.value * other.value, _scaled(self.value, other.error) + _scaled(other.value, self.error))
 
     def __truediv__(self, other):
         value = self.value / other.value
@@ -63,7 +62,7 @@ class Rounded:
         total = self.value.sum(axis=axes, keepdims=True)
         magnitude = np.abs(self.value).sum(axis=axes, keepdims=True)
         carried = np.broadcast_to(self.error, np.shape(self.value)).sum(axis=axes, keepdims=True)
-        return Rounded(total, _finite(carried + sum_error(count) * magnitude))
+        return Rounded(total, finite(carried + sum_error(count) * magnitude))
 
     def max(self, axes):
         error = np.broadcast_to(self.error, np.shape(self.value))
@@ -81,14 +80,23 @@ class Rounded:
         return _rounded(value, np.divide(self.error, 2 * value, out=np.zeros_like(value), where=value > 0))
 
     def erf(self):
-        value = np.vectorize(math.erf, otypes=[float])(self.value)
+        flat = np.ravel(self.value)
+        value = np.fromiter(map(math.erf, flat.tolist()), np.float64, flat.size).reshape(np.shape(self.value))
         return Rounded(value, self.error * 2 / math.sqrt(math.pi) + 2 * UNIT)
 
 
 def _rounded(value, carried):
     """`value` after one more float32 operation."""
-    return Rounded(value, _finite(carried + UNIT * np.abs(value) + SMALLEST))
+    return Rounded(value, finite(carried + UNIT * np.abs(value) + SMALLEST))
 
 
-def _finite(error):
+def _scaled(value, error):
+    """|value| · error; of what is exact nothing."""
+    return np.abs(value) * error if np.any(error) else 0.0
+
+
+def finite(error):
+    """No bound, where it is none: the values say what is not finite."""
+    if np.isfinite(np.sum(error)):  # the common case, in one pass
+        return error
     return np.where(np.isfinite(error), error, 0.0)

@@ -42,8 +42,8 @@ DRAW = define(
     "draw",
     "inverse transform sampling: Devroye 1986, section II.2",
     {
-        # The last candidate takes what float32 rounding leaves between its sum and 1.
-        "choice": "choice[()] = sum(c, (uniform[()] >= cumulative[c]) * (c < size(c) - 1))",
+        # What rounding leaves between the sum and 1 goes to the last candidate that adds anything to it.
+        "choice": "choice[()] = sum(c, (uniform[()] >= cumulative[c]) * (cumulative[c] < cumulative[size(c) - 1]))",
         "token": "token[()] = ids[choice[()]]",
     },
 )

@@ -1,0 +1,53 @@
+"""Whether a site is already the one that would be built: by a hash of all that a build reads.
+
+Imports next to nothing, so that a build with nothing to do ends at once.
+"""
+
+import hashlib
+import sys
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from site_builder.listing import listed
+from site_builder.output import is_whole
+from tracer.errors import UserError
+from tracer.together import paths_in, read_newest
+
+STAMP = "made_from"  # in the list of the site's files
+HERE = Path(__file__).parent
+PROGRAM = (HERE, HERE.parent / "templates", HERE.parent / "static", HERE.parent / "tracer")
+PACKAGES = ("jinja2", "latex2mathml", "markdown-it-py", "numpy", "orjson")
+
+
+def stamp(traces: Path) -> str:
+    """SHA-256 of the recordings and experiments, of the builder with its templates, and of the packages it uses."""
+    digest = hashlib.sha256(f"{sys.version} {list(map(_version, PACKAGES))}".encode())
+    places = {"recordings": traces, "arrays": traces / "arrays", "experiments": traces / "experiments"}
+    for place, folder in places.items():
+        for path in paths_in(folder, "*.json"):
+            _add(digest, f"{place}/{path.name}", read_newest(path))
+    for folder in PROGRAM:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                _add(digest, f"{folder.name}/{path.relative_to(folder).as_posix()}", path.read_bytes())
+    return digest.hexdigest()
+
+
+def is_current(traces: Path, output: Path) -> bool:
+    """Whether the site in `output` is whole and was built from exactly what is there now."""
+    with suppress(OSError, UserError):
+        found = listed(output)
+        return found is not None and found.about.get(STAMP) == stamp(traces) and is_whole(output)
+    return False
+
+
+def _add(digest, name: str, content: bytes) -> None:
+    digest.update(name.encode(errors="surrogateescape") + b"\0" + hashlib.sha256(content).digest())
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
