@@ -54,7 +54,7 @@ class Two(Marked):
         self.linear_weight = nn.Parameter(torch.randn(3, 3))
 
     def forward(self, a, b):
-        return self.mark(a @ self.linear_weight * b + b)
+        return self.mark((a @ self.linear_weight).tanh() * b.sin() + 0.5 * b)  # stays finite in any graph
 
 
 class OwnOutput(Marked):
@@ -70,7 +70,7 @@ class Penalty(Marked):
 
     def forward(self, a):
         out = self.mark(a * 0.7)
-        self.penalties = [(a ** 2).mean(), (out ** 3).mean()]
+        self.penalties = [(a.sin() ** 2).mean(), (out.cos() ** 3).mean()]
         return out
 
 
@@ -105,7 +105,7 @@ class Program(nn.Module):
         self.hook_penalties = []
         if self.draw(2):
             self.steps[self.draw(count)].register_forward_hook(lambda module, args, out: self.hook_penalties.append(
-                sum((part ** 2).sum() for part in (out if isinstance(out, tuple) else (out,)))))
+                sum((part.sin() ** 2).sum() for part in (out if isinstance(out, tuple) else (out,)))))
         self.draws = torch.randint(0, 1 << 30, (1000,), generator=random).tolist()
 
     def draw(self, end: int) -> int:
@@ -147,7 +147,7 @@ class Program(nn.Module):
             if next(draws) % 6 == 0:
                 pool[fresh[0]].register_hook(lambda gradient: gradient * 3)
             if next(draws) % 6 == 0:
-                penalties.append(pool[fresh[0]].exp().mean())  # outside of every step
+                penalties.append(pool[fresh[0]].cos().exp().mean())  # outside of every step
         return sum(value.sin().sum() for value in pool.values()) + sum(penalties) + sum(self.hook_penalties)
 
 
