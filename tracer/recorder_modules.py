@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from tracer.errors import UserError
 
 PLAIN = (str, bytes, int, float, complex, type, type(None), torch.dtype, torch.device, torch.Size)  # hold no tensors
-KEEPING = frozenset((Tensor, list, tuple, dict))
 INTERNAL = vars(nn.Module()).keys()  # what every module has
 
 
@@ -111,11 +110,20 @@ def _items(value) -> Iterable[tuple] | None:
     return ((f.name, getattr(value, f.name, None)) for f in fields(value)) if is_dataclass(value) else None
 
 
-def kept_tensors(module: nn.Module) -> Iterator[Tensor]:
-    """Tensors with a history that the module keeps as attributes: a penalty, a cache."""
-    own = vars(module)
+def kept_tensors(module: nn.Module) -> list[Tensor]:
+    """Tensors with a history that the module keeps as attributes, or in lists, tuples and dicts: a penalty."""
+    own, found = vars(module), []
     for name in own.keys() - INTERNAL:
-        if type(own[name]) in KEEPING:
-            for _, tensor in find_tensors(own[name]):
-                if isinstance(tensor, Tensor) and tensor.grad_fn is not None:
-                    yield tensor
+        _find_kept(own[name], found, 8)
+    return found
+
+
+def _find_kept(value, found: list[Tensor], depth: int) -> None:
+    kind = type(value)
+    if kind is Tensor:
+        if value.grad_fn is not None:
+            found.append(value)
+    elif depth and (kind is list or kind is tuple or kind is dict):
+        for item in value.values() if kind is dict else value:
+            if type(item) is not str:
+                _find_kept(item, found, depth - 1)
