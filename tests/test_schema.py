@@ -68,7 +68,9 @@ def small() -> Trace:
         builder.step("masked", "causal_mask", {"scores": "scores"}, masked, axes),
         builder.step("rounded", "layer_norm", {"x": "cancelling"}, np.array([off], np.float32), ("position",),
                      target="mean")]
-    return builder.finish()
+    trace, precise = builder.finish(), np.array(0.1)  # the recorder holds float32 alone, the format float64 too
+    trace.arrays["precise"] = Array("precise", (), "float64", (), data=precise, sha256=schema.content_hash(precise))
+    return trace
 
 
 @pytest.fixture

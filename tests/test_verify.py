@@ -437,7 +437,7 @@ def test_a_changed_outline_is_caught(traces):
         with_step(trace, step.id, operands=swapped),  # a sum is the same in either order: only the hash can tell
         with_step(trace, step.id, kind="gradient_sum"),
         dataclasses.replace(trace, make={**trace.make, "text": "Ho 你!"}),
-        dataclasses.replace(trace, make={**trace.make, "kernels": "AVX512"}),
+        dataclasses.replace(trace, make={**trace.make, "kernels": {**trace.make["kernels"], "torch": "AVX512"}}),
         dataclasses.replace(trace, labels={**trace.labels, "tokens": [tokens[1], tokens[0], *tokens[2:]]}),
         dataclasses.replace(trace, labels={**trace.labels, "more": ["a"]}),
         dataclasses.replace(trace, chapters=chapters),

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 from tracer.errors import UserError
+from tracer.kernels import PINS
 from tracer.trace import Array, Chapter, Step, Trace
 
 NUMBER = (int, float)
@@ -142,7 +143,7 @@ def _check_make(trace: Trace, keys: dict) -> None:
     _check_object(make["config"], CONFIG, "make.config", MORE_CONFIG)
     _check_object(make["settings"], SETTINGS, "make.settings", {})
     _check_object(make["kernels"], KERNELS, "make.kernels", {})
-    _check_object(make["kernels"]["settings"], dict.fromkeys(make["kernels"]["settings"], str), "make.kernels.settings")
+    _check_object(make["kernels"]["settings"], {}, "make.kernels.settings", dict.fromkeys(PINS, str))
     counts = {name: make["config"][name] for name in ("vocabulary", "context", "width", "heads", "blocks")}
     counts |= {name: make.get(name, 1) for name in ("rounds", "top_k", "threads", "max_new_tokens")}
     for name, value in (counts | {"updates": make["settings"]["updates"]}).items():
