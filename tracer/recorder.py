@@ -148,7 +148,7 @@ class Recorder:
 
     def _name(self, tensor: Tensor, name: str) -> None:
         # Every change in place raises the version, also one through a view; inference tensors have none.
-        self._named[id(tensor)] = (tensor, None if tensor.is_inference() else tensor._version, name)
+        self._named[id(tensor)] = tensor, None if tensor.is_inference() else tensor._version, name
 
     def _known(self, tensor: Tensor) -> str | None:
         """The name of this very tensor; None when it has none, or was changed in place since it got it."""
@@ -232,11 +232,11 @@ class Recorder:
 
     def _end_call(self, module: nn.Module) -> Call | None:
         """The call of `module` that is open; None for one that was not noted."""
-        if backward_pass() == NO_PASS and any([call.module is module for call in self._open]):
-            while (call := self._open.pop()).module is not module:
-                pass
-            return call
-        return None
+        if backward_pass() != NO_PASS or not any(call.module is module for call in reversed(self._open)):
+            return None
+        while (call := self._open.pop()).module is not module:
+            pass
+        return call
 
     def _note_output(self, call: Call, tensor, output: str) -> None:
         if not isinstance(tensor, Tensor):

@@ -84,20 +84,24 @@ class Gradients:
 
         They are found from what calls made, and from what modules keep.
         """
-        todo = {*self._made, *(tensor.grad_fn for tensor in kept)}
-        seen, begun = set(todo), [span.begun for span in self._spans]
+        begun = [span.begun for span in self._spans]
+        seen = {*self._made, *(tensor.grad_fn for tensor in kept)}
+        todo = list(seen)
         while todo:
             node = todo.pop()
             span = self._maker(node, begun)
             if span is None:
                 continue
-            edges = node.next_functions
-            sends = [(i, span.path, *span.reads[edge]) for i, edge in enumerate(edges) if edge in span.reads]
-            if sends:
-                self._watch_sent(node, sends)
-            new = {before for before, _ in edges if before is not None} - seen
-            seen |= new
-            todo |= new
+            uses = []
+            for i, edge in enumerate(node.next_functions):
+                if edge in span.reads:
+                    argument, name = span.reads[edge]
+                    uses.append((i, (span.path, argument), name))
+                if edge[0] is not None and edge[0] not in seen:
+                    seen.add(edge[0])
+                    todo.append(edge[0])
+            if uses:
+                self._watch_sent(node, uses)
         self._spans.clear()
         self._made.clear()
 
@@ -110,8 +114,8 @@ class Gradients:
             span = span.outer
         return span
 
-    def _watch_sent(self, node: Node, sends: list[tuple[int, str, str, str]]) -> None:
-        uses = [(i, (path, argument), name) for i, path, argument, name in sends]
+    def _watch_sent(self, node: Node, uses: list[tuple[int, Use, str]]) -> None:
+        """Keep what the node sends along its edges of these numbers, as parts through the uses of named values."""
         for _, use, _ in uses:
             self.pieces[use] += 1
 

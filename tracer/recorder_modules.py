@@ -12,6 +12,7 @@ from tracer.errors import UserError
 
 PLAIN = (str, bytes, int, float, complex, type, type(None), torch.dtype, torch.device, torch.Size)  # hold no tensors
 KEEPING = frozenset((Tensor, list, tuple, dict))
+INTERNAL = vars(nn.Module()).keys()  # what every module has
 
 
 @dataclass(slots=True)
@@ -112,8 +113,9 @@ def _items(value) -> Iterable[tuple] | None:
 
 def kept_tensors(module: nn.Module) -> Iterator[Tensor]:
     """Tensors with a history that the module keeps as attributes: a penalty, a cache."""
-    for name, value in vars(module).items():
-        if type(value) in KEEPING and name[0] != "_":
-            for _, tensor in find_tensors(value):
+    own = vars(module)
+    for name in own.keys() - INTERNAL:
+        if type(own[name]) in KEEPING:
+            for _, tensor in find_tensors(own[name]):
                 if isinstance(tensor, Tensor) and tensor.grad_fn is not None:
                     yield tensor
