@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trials import generated
 
-from tracer import cli
+from tracer import checkpoint, cli
 from tracer.checkpoint import Checkpoint, save_checkpoint
 from tracer.data import Characters
 from tracer.fit_settings import FitSettings
@@ -27,10 +27,12 @@ TINY = Config(vocabulary=5, context=8, width=4, heads=2, blocks=1, dropout=0.0)
 GPT2_TINY = replace(TINY, vocabulary=50_257)
 
 
-def run_checkpoint(config: Config, characters: str, **change) -> RunCheckpoint:
+def run_checkpoint(config: Config, characters: str) -> RunCheckpoint:
+    """Of a run that has made no update yet."""
     torch.manual_seed(0)
-    return replace(RunCheckpoint(config, Characters(characters), {}, FitSettings(), GPT(config).state_dict(), {}, {}, 3,
-                                 1.0), **change)
+    shape = {name: getattr(config, name) for name in ("context", "width", "heads", "blocks")}
+    return RunCheckpoint(config, Characters(characters), {"train": "", "validation": ""}, FitSettings(**shape),
+                         GPT(config).state_dict(), {}, {}, 0, 1.0, 0)
 
 
 @pytest.fixture(scope="module")
@@ -40,16 +42,19 @@ def sources(tmp_path_factory) -> dict[str, str]:
     torch.manual_seed(0)
     model = GPT(GPT2_TINY)
     optimizer = make_optimizer(model, TrainingSettings())
-    save_checkpoint(Checkpoint(model, optimizer, TrainingSettings(), 1, "Hi", torch.get_rng_state()), base / "whole.pt")
+    save_checkpoint(Checkpoint(model, optimizer, TrainingSettings(), 0, "Hi", torch.get_rng_state()), base / "whole.pt")
     with torch.no_grad():
         model.final_norm.weight[1] = math.nan
-    save_checkpoint(Checkpoint(model, optimizer, TrainingSettings(), 1, "Hi", torch.get_rng_state()), base / "nan.pt")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoint, "first_not_finite", lambda body: None)  # which refuses to save it
+        save_checkpoint(Checkpoint(model, optimizer, TrainingSettings(), 0, "Hi", torch.get_rng_state()),
+                        base / "nan.pt")
     (base / "cut.pt").write_bytes((base / "whole.pt").read_bytes()[:-5000])
     whole = run_checkpoint(TINY, "abcd\n")
     runs = {"run": whole, "no line end": run_checkpoint(TINY, "abcde"),
             "nan run": replace(whole, parameters={name: p * math.nan for name, p in whole.parameters.items()}),
             "other parameters": replace(whole, parameters={"a": torch.ones(2)}),
-            "no parameters": replace(whole, parameters=[1]),
+            "no parameters": replace(whole, parameters={}),
             "other tokenizer": run_checkpoint(TINY, "abc"),
             "wrong shape": replace(whole, config=replace(TINY, width=8))}
     for name, run in runs.items():
@@ -57,6 +62,10 @@ def sources(tmp_path_factory) -> dict[str, str]:
         save_run(run, [base / name / "best.pt"])
     for name, config in (("gpt2", TINY), ("padded", replace(TINY, vocabulary=50_304))):
         save_pretrained(GPT(config, explicit=False), base / name)
+    diverged = GPT(replace(TINY, vocabulary=50_304), explicit=False)
+    with torch.no_grad():
+        diverged.blocks[0].norm_1.weight[0] = math.nan
+    save_pretrained(diverged, base / "nan folder")
     shutil.copytree(base / "padded", base / "cut")
     (base / "cut" / "model.safetensors").write_bytes(b"1234")
     recording = json.loads((TRACES / "training.json").read_bytes())
@@ -152,12 +161,13 @@ def test_generated_arguments_are_answered_or_refused_in_one_line(call, sources, 
 # What is said ----------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize(("source", "says"), [
-    ("nan.pt", "the largest score (logit ÷ temperature) is nan"), ("nan run", "is nan: use a checkpoint from before"),
-    ("other parameters", "is damaged, its parameters are not those of its model (RuntimeError)"),
-    ("no parameters", "its parameters are not those of its model"), ("wrong shape", "its parameters are not those"),
-    ("other tokenizer", "has a model of 5 tokens and a tokenizer of 3"),
+    ("nan.pt", "it holds a number that is not finite, in parameters/final_norm.weight"),
+    ("nan run", "it holds a number that is not finite, in parameters/token_embedding.weight"),
+    ("other parameters", "it holds 2 parameters, its config says"), ("no parameters", "it holds 0 parameters"),
+    ("wrong shape", "its config and its settings have different shapes"),
+    ("other tokenizer", "its tokenizer and its config have different vocabularies"),
     ("cut.pt", "is damaged or no checkpoint"), ("cut", "model.safetensors is damaged"),
-    ("no line end", "an empty prompt starts from a line end, and the vocabulary has none: give a prompt"),
+    ("no line end", "an empty prompt starts from a line end, and the vocabulary has none: give a --prompt"),
     ("name", "is neither a folder nor in the local Hugging Face cache")])
 def test_what_sample_says(call, sources, source, says):
     """The prompt that is not given is the empty one."""
@@ -166,9 +176,9 @@ def test_what_sample_says(call, sources, source, says):
 
 
 def test_scores_of_a_model_that_diverged_are_not_shown(call, sources):
-    said = call("evaluate", "--checkpoint", sources["nan.pt"], "Hi")
-    assert "the losses are nan: use a checkpoint from before the training diverged" in said
-    assert "the attention weights are not all finite" in call("heads", sources["nan run"])
+    """A checkpoint of ours is refused; a folder of another program's may hold anything."""
+    assert "a number that is not finite" in call("evaluate", "--checkpoint", sources["nan.pt"], "Hi")
+    assert "the attention weights are not all finite" in call("heads", sources["nan folder"], "--text", "Hi Hi")
 
 
 def test_merges_that_are_too_many_to_show(call):

@@ -10,7 +10,7 @@ from tracer.errors import UserError
 from tracer.generate import TextCodec
 from tracer.model import GPT
 from tracer.pretrained import drop_padding, from_pretrained
-from tracer.run_checkpoint import RunCheckpoint, find_run, load_run
+from tracer.run_checkpoint import find_run, load_run
 from tracer.tokenizer import VOCABULARY_SIZE, gpt2
 
 
@@ -22,24 +22,12 @@ def load_model(source: str) -> GPT:
     (`drop_padding`).  Raises `UserError` when it cannot be read.
     """
     if (run := find_run(Path(source))) is not None:
-        return _model_of_run(load_run(run), run)
+        return load_run(run).model()
     if not Path(source).is_file():
         return drop_padding(from_pretrained(source))
     model = load_checkpoint(Path(source)).model
     model.explicit = False
     return model.eval()
-
-
-def _model_of_run(run: RunCheckpoint, path: Path) -> GPT:
-    """Raises `UserError` for parameters or a tokenizer that are not of the model that the file tells of."""
-    if run.tokenizer.vocabulary_size != run.config.vocabulary:
-        raise UserError(f"{path} has a model of {run.config.vocabulary} tokens and a tokenizer of "
-                        f"{run.tokenizer.vocabulary_size}: train again with `python -m tracer fit`")
-    try:
-        return run.model()
-    except (RuntimeError, TypeError, AttributeError, ValueError) as error:
-        raise UserError(f"{path} is damaged, its parameters are not those of its model ({type(error).__name__}): train "
-                        "again with `python -m tracer fit`") from None
 
 
 def tokenizer_of(source: str, model: GPT) -> TextCodec:

@@ -18,6 +18,6 @@ export function write(state, letters) {
     parts.push(`of=${encodeURIComponent(state.of)}`);
   }
   letters.forEach((letter) => { if (letter in state.at) parts.push(`${letter}=${state.at[letter]}`); });
-  if (state.digits !== 4) parts.push(`digits=${state.digits}`);
+  if ((state.digits ?? 4) !== 4) parts.push(`digits=${state.digits}`);
   return `#${parts.join("&")}`;
 }

@@ -424,7 +424,8 @@ export class ArrayTable {
   tools() {
     const { words, digits } = this.context;
     const note = this.array.dtype === "int64" || digits === "all" ? "" : fill(words.rounded_note, { n: digits });
-    const extra = this.exchanged && this.across >= 0 ? ` ${this.axisWord(this.down)} ↓ ${this.axisWord(this.across)} →, ${words.transposed}.` : "";
+    const axes = () => `${this.axisWord(this.down)} ↓ ${this.axisWord(this.across)} →`;
+    const extra = this.exchanged && this.across >= 0 ? ` ${fill(words.transposed, { axes: axes() })}` : "";
     return h("p", { class: "tools soft" }, note + extra, " ",
       h("button", { type: "button", class: "link", onclick: () => this.saveCsv() }, words.csv));
   }
