@@ -4,6 +4,7 @@ from tracer.kernels import pin_kernels
 
 pin_kernels()  # before anything imports torch
 
+import os  # noqa: E402
 from collections.abc import Iterator  # noqa: E402
 from dataclasses import dataclass  # noqa: E402
 from functools import partial  # noqa: E402
@@ -33,6 +34,11 @@ PATIENCE = 40_000  # milliseconds: a busy machine is slow, a hanging page ends a
 
 def pytest_report_header() -> str:
     return f"kernels: {described(kernels_used())}"
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than processors: while a test waits for a browser or a process, another one runs."""
+    return (os.cpu_count() or 1) + 1
 
 
 @dataclass(frozen=True)
