@@ -166,5 +166,10 @@ def resumed_settings(folder: Path, given: Mapping[str, object]) -> FitSettings:
 
 
 def read_settings(path: Path | None, given: Mapping[str, object]) -> FitSettings:
-    """Settings of a TOML file, then what was given on the command line, then defaults."""
+    """Settings of a TOML file, then what was given on the command line, then defaults.
+
+    The name of a recipe that comes along, such as ``depth-2000``, is a file too where there is none of that name.
+    """
+    if path and path.name == str(path) and not path.exists() and (RECIPES / f"{path}.toml").is_file():
+        path = RECIPES / f"{path}.toml"
     return make_settings((read_toml(path) if path else {}) | dict(given))
