@@ -24,7 +24,7 @@ def commands() -> None:
 
 @commands.command()
 @click.option("--traces", type=FOLDER,
-              help="Folder of the recordings.  [default: traces, or where there is none the recordings that come along]")
+              help="Folder of the recordings.  [default: traces, or, without one, those that come along]")
 @click.option("--output", "-o", type=FOLDER, default=Path("site"), help="Folder to write the site into.")
 def build(traces: Path | None, output: Path) -> None:
     """Build the site; it opens by double-click and from any web host."""

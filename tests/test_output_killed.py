@@ -281,7 +281,7 @@ def test_ctrl_c_is_one_line(tmp_path):
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert (out, err) == ("", "error: interrupted; what was there before is as it was\n")
+    assert (out, err.strip()) == ("", "error: interrupted; what was there before is as it was")
     assert list(tmp_path.iterdir()) == []
 
 

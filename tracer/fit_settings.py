@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 from tracer.errors import UserError
+from tracer.resources import RECIPES
 from tracer.shapes import LARGEST
 
 SETTINGS, LAST, BEST = "settings.toml", "last.pt", "best.pt"  # in the folder of a run

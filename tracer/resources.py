@@ -27,7 +27,7 @@ TEXT = TRACER / "texts" / "two-routes.txt"
 RECIPES = TRACER / "recipes"
 
 # What a site is made by: each folder, under a name that is the same wherever it lies, and the files in it.
-_PROGRAM = {
+PROGRAM = {
     "site_builder": (SITE_BUILDER, ("*.py", "*.toml", "prose/*.md")),
     "templates": (TEMPLATES, ("*.html",)),
     "static": (STATIC, ("*.js", "js/*.js", "css/*.css")),
@@ -37,7 +37,7 @@ _PROGRAM = {
 
 def program_files() -> Iterator[tuple[str, Path]]:
     """Every file that the builder is made of, by a name that is the same in a checkout and installed."""
-    for name, (folder, patterns) in _PROGRAM.items():
+    for name, (folder, patterns) in PROGRAM.items():
         for pattern in patterns:
             for path in sorted(folder.glob(pattern)):
                 yield f"{name}/{path.relative_to(folder).as_posix()}", path
