@@ -12,6 +12,7 @@ from site_builder import build as build_module
 from site_builder import exchange
 from site_builder.listing import LIST
 from site_builder.output import is_whole, remove_site
+from site_builder.stamp import stamp
 from tracer.errors import UserError
 
 
@@ -121,3 +122,24 @@ def test_where_new_recordings_wait_is_no_site(tmp_path, inside):
     with pytest.raises(UserError, match="is a folder of recordings"):
         build_module.build(tmp_path, tmp_path / inside)
     assert list(tmp_path.iterdir()) == []
+
+
+def endless(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 2**40)
+
+
+STRANGE = {"pipe": os.mkfifo, "device": lambda path: path.symlink_to("/dev/zero"), "endless": endless,
+           "nowhere": lambda path: path.symlink_to("nowhere"), "loop": lambda path: path.symlink_to(path)}
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+@pytest.mark.parametrize("place", ["x.json", "arrays/x.json", "experiments/x.json", ".new/training.json"])
+def test_what_is_no_file_among_recordings_is_not_read_for_the_stamp(tmp_path, place, kind):
+    path = tmp_path / place
+    path.parent.mkdir(exist_ok=True)
+    before = stamp(tmp_path)
+    STRANGE[kind](path)
+    assert soon(lambda: stamp(tmp_path)) != before
+    path.unlink()
+    assert stamp(tmp_path) == before
