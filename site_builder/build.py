@@ -30,10 +30,11 @@ from site_builder.stamp import STAMP, stamp
 from site_builder.strings import Strings
 from site_builder.verified import read_recording
 from tracer.errors import UserError
+from tracer.experiment_schema import FOLDER as EXPERIMENTS
 from tracer.experiment_schema import experiment_files
 from tracer.origin import Origin, check_set, origin_of
 from tracer.resources import STATIC, TEMPLATES
-from tracer.together import newest
+from tracer.together import ARRAYS, NEW, newest
 
 ROUTES = ("training", "generation")
 MORE_ROUTES = ("long",)  # shown where there is a recording of it
@@ -51,7 +52,8 @@ def build(traces: Path, output: Path) -> Path:
     """
     output = resolved(output)
     kept = resolved(traces)
-    if output == kept or any(output.is_relative_to(kept / name) for name in ("arrays", "experiments")):
+    inside = output.relative_to(kept).parts[:1] if output.is_relative_to(kept) else None
+    if inside == () or (inside and (inside[0] in (ARRAYS, EXPERIMENTS) or inside[0].startswith(NEW))):
         raise UserError(f"{output} is a folder of recordings: choose another --output")
     with replacing(output, {STAMP: stamp(traces), "policy": policy()}) as fresh:
         _write_site(traces, fresh)

@@ -9,13 +9,12 @@ both; the next build, and `serve`, finish it before they do anything else.
 
 import ctypes
 import errno
+import json
 import os
 import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-
-import orjson
 
 from site_builder.listing import LIST, Listed, holds, listed
 from tracer.errors import UserError
@@ -41,7 +40,7 @@ def take_place(stage: Path, output: Path) -> None:
         if stage.parent == output:
             raise OSError(errno.EINVAL, "a folder cannot be exchanged with one inside of it")
         note = {"carried": _carry_over(output, fresh), "new": fresh.stat().st_ino}
-        (stage / NOTE).write_bytes(orjson.dumps(note))
+        (stage / NOTE).write_text(json.dumps(note), encoding="ascii")  # names that are no UTF-8 too
         _exchange(fresh, output)
     except OSError:
         _bring_inside(fresh, output)
@@ -53,8 +52,12 @@ def take_place(stage: Path, output: Path) -> None:
 def finish(stage: Path, output: Path) -> None:
     """Bring to its end what a killed build had begun, and remove what it left.
 
-    Raises `UserError` when somebody changed a file of a site that is half in place.
+    Raises `UserError` when somebody changed a file of a site that is half in place, and for a link or a file where
+    a build has its folders.
     """
+    for folder in (stage, *(output / name for name in LEFT)):
+        if folder.is_symlink() or folder.is_file():
+            raise UserError(f"{folder} is where a build needs a folder: move it away")
     _finish_exchange(stage, output)
     remove(stage)
     _finish_inside(output)
@@ -143,7 +146,7 @@ def _finish_exchange(stage: Path, output: Path) -> None:
     """After an exchange: what came into the old folder too late to be carried over follows; then it may go."""
     old = stage / SITE
     try:
-        note = orjson.loads((stage / NOTE).read_bytes())
+        note = json.loads((stage / NOTE).read_bytes())
         carried, new = note["carried"], note["new"]
         if old.stat().st_ino == new:
             return  # it was killed before

@@ -9,29 +9,20 @@ from site_builder.parts import number_in_prose
 from site_builder.plots import Guide, Plot, Series, Size, plot
 from site_builder.prose import load_prose, render, render_title
 from site_builder.strings import Strings, count
-from tracer.errors import UserError
-from tracer.experiment_schema import CACHE_SCHEMA, RECORD_AGAIN
+from tracer.experiment_schema import CACHE_SCHEMA
 
 WIDE, NARROW = Size(760, 360, right=150), Size(340, 300, right=84, left=40)
 LOW_WIDE, LOW_NARROW = Size(760, 240, right=150), Size(340, 240, right=84, left=44)
 UNCACHED, CACHED = 3, 5  # their colours; the first ones are those of the depths
 CONDITIONS = ("device", "precision", "compile")
-NEEDED = {"text": ("name", "characters", "sha256"), "tokens": ("train", "validation"),
-          "sample": ("prompt", "tokens", "temperature"), "settings": ("batch", "accumulation", "context", *CONDITIONS),
-          "config": ("blocks", "width", "context")}  # of what a recording says about its making
-
 
 def read_experiments(traces: Path) -> list[dict]:
     """The figures of every experiment in `traces`, depths before caches; empty where there is none.
 
-    Raises `UserError` for a file that is damaged, does not follow or leaves out a setting.
+    Raises `UserError` for a file that is damaged or does not follow.
     """
     found = []
     for stem, body in verified.read_experiments(traces).items():
-        for part, names in NEEDED.items():
-            for name in names if part in body["make"] else ():
-                if name not in body["make"][part]:
-                    raise UserError(f"{part!r} of the experiment {stem} has no {name!r}: {RECORD_AGAIN}")
         found.append((_cache if body["schema"] == CACHE_SCHEMA else _depth)(stem, body))
     found.sort(key=lambda one: (one["kind"] == "cache", one["updates"] if one["kind"] == "depth" else 0, one["id"]))
     depths = sorted({run["blocks"] for one in found if one["kind"] == "depth" for run in one["runs"]})

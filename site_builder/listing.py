@@ -1,6 +1,8 @@
 """The list of the files that the builder wrote into a folder: by it a rebuild knows its own."""
 
 import hashlib
+import os
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,11 +30,9 @@ class Listed:
 def listed(folder: Path) -> Listed | None:
     """The list in `folder`; None where there is none.  Raises `UserError` for one that is damaged."""
     try:
-        content = (folder / LIST).read_bytes()
+        content = (folder / LIST).read_bytes() if _is_file(folder / LIST) else b""
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except IsADirectoryError:
-        content = b""
     try:
         body = orjson.loads(content)
         found = Listed(body["files"], body["about"])
@@ -57,9 +57,14 @@ def write_list(folder: Path, about: dict[str, str]) -> Listed:
 def holds(path: Path, sha256: str) -> bool:
     """Whether `path` is a file, no link, of this hash."""
     try:
-        return not path.is_symlink() and digest(path) == sha256
+        return not path.is_symlink() and _is_file(path) and digest(path) == sha256
     except OSError:
         return False
+
+
+def _is_file(path: Path) -> bool:
+    """Whether a file stands there: to open a pipe would be to wait.  Raises `OSError` where nothing does."""
+    return stat.S_ISREG(os.stat(path).st_mode)
 
 
 def digest(path: Path) -> str:
@@ -69,4 +74,4 @@ def digest(path: Path) -> str:
 
 
 def _is_inside(path: str) -> bool:
-    return path != LIST and not set(path.split("/")) & {"", ".", ".."} and "\\" not in path and ":" not in path
+    return path != LIST and not set(path.split("/")) & {"", ".", ".."} and not set(path) & set("\\:\0")

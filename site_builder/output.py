@@ -4,6 +4,7 @@ The list of them, with their hashes, lies in the folder itself (`site_builder.li
 beside the old one, whole, and then takes its place as `site_builder.exchange` says.
 """
 
+import errno
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -147,7 +148,9 @@ def resolved(folder: Path) -> Path:
     """Where a folder is, links followed.  Raises `UserError` for links that lead in a circle."""
     try:
         return folder.resolve()
-    except (RuntimeError, OSError):
+    except (RuntimeError, OSError) as error:
+        if getattr(error, "errno", errno.ELOOP) != errno.ELOOP:
+            raise  # the folder that one is in was removed
         raise UserError(f"{folder} is a link that leads to itself: choose another --output") from None
 
 

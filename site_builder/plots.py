@@ -136,12 +136,14 @@ def _centred(ys: list[float], ends: list[float], top: float, limit: float) -> fl
 
 def steps(low: float, high: float, count: int) -> list[float]:
     """Round numbers (1, 2 or 5 times a power of ten apart), about `count` of them, that span low to high."""
-    if not high > low:
+    if not high - low > 1e-9 * max(abs(low), abs(high)):  # beside their size, a float64 tells them hardly apart
         low, high = low - (abs(low) / 2 or 1), high + (abs(high) / 2 or 1)
     size = (high - low) / max(1, count)
-    power = 10.0 ** math.floor(math.log10(size))
+    places = math.floor(math.log10(size))
+    power = 10.0 ** places
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= size * 0.999)
-    return [round(i * step, 12) for i in range(math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9) + 1)]
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [round(i * step, 12 - places) for i in range(first, last + 1)]
 
 
 def tick_text(value: float, ticks: list[float]) -> str:

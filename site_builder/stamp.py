@@ -13,9 +13,11 @@ from site_builder.listing import listed
 from site_builder.output import is_whole
 from tracer.errors import UserError
 from tracer.resources import program_files
-from tracer.together import paths_in, read_newest
+from tracer.strict_json import read_bytes
+from tracer.together import paths_in
 
 STAMP = "made_from"  # in the list of the site's files
+MOST_BYTES = 2**29  # of a file of a recording: a build reads less of one
 PACKAGES = ("jinja2", "latex2mathml", "markdown-it-py", "numpy", "orjson")
 
 
@@ -25,7 +27,7 @@ def stamp(traces: Path) -> str:
     places = {"recordings": traces, "arrays": traces / "arrays", "experiments": traces / "experiments"}
     for place, folder in places.items():
         for path in paths_in(folder, "*.json"):
-            _add(digest, f"{place}/{path.name}", read_newest(path))
+            _add(digest, f"{place}/{path.name}", _content(path))
     for name, path in program_files():
         _add(digest, name, path.read_bytes())
     return digest.hexdigest()
@@ -37,6 +39,14 @@ def is_current(traces: Path, output: Path) -> bool:
         found = listed(output)
         return found is not None and found.about.get(STAMP) == stamp(traces) and is_whole(output)
     return False
+
+
+def _content(path: Path) -> bytes:
+    """Of what is no file or too large, why: a build that needs it refuses it, another one does not read it."""
+    try:
+        return read_bytes(path, MOST_BYTES)
+    except UserError as error:
+        return str(error).encode()
 
 
 def _add(digest, name: str, content: bytes) -> None:

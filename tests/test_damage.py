@@ -10,8 +10,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import orjson
 import pytest
-from damage import Damager, record_tiny, reseal
+from damage import Damage, Damager, record_tiny, reseal
 
 from site_builder import build as site
 from site_builder import verified
@@ -120,3 +121,17 @@ def test_a_damaged_recording_is_refused_or_found_or_whole(tiny, tmp_path, output
 def test_the_tiny_recording_is_whole(tiny, output):
     for route in ("training", "generation"):
         assert outcome(tiny / f"{route}.json", output) == "built"
+
+
+@pytest.mark.parametrize("route", ["training", "generation"])
+def test_steps_shown_before_what_they_read_are_refused(tiny, tmp_path, route):
+    """Nor is their network drawn: its roads are found in the order of the views."""
+    shutil.copytree(tiny, tmp_path / "copy")
+    path = tmp_path / "copy" / f"{route}.json"
+    body = orjson.loads(path.read_bytes())
+    views = next(one["views"] for one in body["chapters"] if one["id"] in ("blocks.0", "round1"))
+    views.reverse()
+    path.write_bytes(orjson.dumps(body))
+    reseal(Damage("reversed", path, b""), path)
+    with pytest.raises(UserError, match=r"is shown before .*, which it reads"):
+        schema.load(path)

@@ -10,6 +10,7 @@ import click
 
 from tracer.cli import _check_output, _check_output_file, _needs, _progress, commands, err, out
 from tracer.errors import UserError
+from tracer.experiment_schema import MOST_NEW_TOKENS
 from tracer.fit_settings import (
     BEST,
     LAST,
@@ -222,6 +223,8 @@ def cache(checkpoint: Path | None, prompts: str, new_tokens: int, rounds: int, s
     for name, value in (("new-tokens", new_tokens), ("rounds", rounds), ("threads", threads)):
         if value < 1:
             raise UserError(f"{name} must be at least 1, not {value}")
+    if new_tokens > MOST_NEW_TOKENS:
+        raise UserError(f"new-tokens must be at most {MOST_NEW_TOKENS:,}, not {new_tokens}")
     check_threads(threads)
     _needs("torch")
     _check_output_file(output)

@@ -19,7 +19,6 @@ first: ``prompt``, ``cached_seconds`` and ``uncached_seconds`` (median of the wh
 both ways, to 4 digits), ``cache_bytes``, what the cache took, and ``times``, every measurement, where it was kept.
 """
 
-import math
 from pathlib import Path
 
 import orjson
@@ -27,6 +26,7 @@ import orjson
 from tracer.atomic import write_atomically
 from tracer.errors import UserError
 from tracer.experiment_figures import parts
+from tracer.strict_json import parse, read_bytes
 
 DEPTH_SCHEMA = "two-routes/experiment/depth"
 CACHE_SCHEMA = "two-routes/experiment/cache"
@@ -35,19 +35,58 @@ FOLDER = "experiments"
 RECORD_AGAIN = "record it again with `python -m tracer experiment`"
 LARGEST = 300_000  # bytes
 
-_NUMBER, _WHOLE = (int, float), (int,)
-_EXPERIMENT = {"schema": str, "version": _WHOLE, "make": dict, "summary": list, "sha256": dict}
-_MAKE = {"text": dict, "tokens": dict, "vocabulary": _WHOLE, "settings": dict, "sample": dict, "torch": str,
-         "machine": str, "threads": _WHOLE}
-_RUN = {"blocks": _WHOLE, "parameters": _WHOLE, "seconds_per_update": _NUMBER, "training_seconds": _NUMBER,
+LONGEST = 10**9  # updates, or anything else that is counted
+MOST_NEW_TOKENS = 20_000  # after a prompt: each is drawn
+MOST_EVALUATIONS = 10_000  # of a run
+LARGEST_WHOLE = 2**53  # parameters, bytes
+LARGEST_NUMBER = 2.0**128  # losses and seconds: no float32 is larger
+
+
+def _number(value) -> bool:
+    return type(value) in (int, float) and abs(value) < LARGEST_NUMBER
+
+
+def _seconds(value) -> bool:
+    return _number(value) and value >= 0
+
+
+def _whole(value) -> bool:
+    return type(value) is int and 0 <= value <= LARGEST_WHOLE
+
+
+def _count(value) -> bool:
+    return type(value) is int and 1 <= value <= LONGEST
+
+
+def _size(value) -> bool:
+    return _whole(value) and value > 0
+
+
+def _seed(value) -> bool:
+    return type(value) is int and 0 <= value < 2**64
+
+
+def _new_tokens(value) -> bool:
+    return type(value) is int and 1 <= value <= MOST_NEW_TOKENS
+
+
+# A kind is a type, or what says whether a value is of the kind.
+_EXPERIMENT = {"schema": str, "version": _count, "make": dict, "summary": list, "sha256": dict}
+_MAKE = {"text": dict, "tokens": dict, "vocabulary": _count, "settings": dict, "sample": dict, "torch": str,
+         "machine": str, "threads": _count}
+_RUN = {"blocks": _count, "parameters": _size, "seconds_per_update": _seconds, "training_seconds": _seconds,
         "curve": dict, "evaluations": dict, "samples": list}
 _RUN_MORE = {"times": list, "log_sha256": str}
-_CACHE_MAKE = {"config": dict, "parameters": _WHOLE, "new_tokens": _WHOLE, "rounds": _WHOLE, "seed": _WHOLE,
-               "bytes_per_token": _WHOLE, "torch": str, "machine": str, "threads": _WHOLE}
-_SETTINGS = ("context", "width", "heads", "updates", "evaluate_every")
-_CONFIG = ("vocabulary", "context", "width", "heads", "blocks")
-LONGEST = 10**9  # updates, or anything else that is counted
-_POINT = {"prompt": _WHOLE, "cached_seconds": _NUMBER, "uncached_seconds": _NUMBER, "cache_bytes": _WHOLE}
+_CACHE_MAKE = {"config": dict, "parameters": _size, "new_tokens": _new_tokens, "rounds": _count, "seed": _seed,
+               "bytes_per_token": _size, "torch": str, "machine": str, "threads": _count}
+_POINT = {"prompt": _count, "cached_seconds": _seconds, "uncached_seconds": _seconds, "cache_bytes": _size}
+# Of what `make` says in parts of its own; settings and config may hold more.
+_SAID = {"text": {"name": str, "characters": _count, "sha256": str},
+         "tokens": {"train": _count, "validation": _count},
+         "sample": {"prompt": str, "tokens": _count, "temperature": _seconds},
+         "settings": dict.fromkeys(("context", "width", "heads", "updates", "evaluate_every", "batch", "accumulation"),
+                                   _count) | {"device": str, "precision": str, "compile": bool},
+         "config": dict.fromkeys(("vocabulary", "context", "width", "heads", "blocks"), _count)}
 
 
 def save_experiment(body: dict, path: Path) -> None:
@@ -61,15 +100,11 @@ def save_experiment(body: dict, path: Path) -> None:
 
 def load_experiment(path: Path) -> dict:
     """Raises `UserError` that says what is wrong, where, and what to do."""
+    if not path.exists():
+        raise UserError(f"there is no experiment {path}: record one with `python -m tracer experiment`")
     try:
-        content = path.read_bytes()
-        body = orjson.loads(content)
+        body = parse(read_bytes(path, LARGEST))
         check_experiment(body)
-    except FileNotFoundError:
-        raise UserError(f"there is no experiment {path}: record one with `python -m tracer experiment`") from None
-    except orjson.JSONDecodeError as error:
-        raise UserError(f"{path} is cut off or damaged (JSON breaks at character {error.pos}): "
-                        f"{RECORD_AGAIN}") from None
     except UserError as error:
         raise UserError(f"{path}: {error}; {RECORD_AGAIN}") from None
     return body
@@ -99,7 +134,7 @@ def check_experiment(body) -> None:
     if type(body.get("version")) is not int or body["version"] != VERSION:
         raise UserError(f"it has version {body.get('version')!r}, this program reads version {VERSION}")
     kinds[schema](body)
-    _check_settings(body["make"])
+    _check_making(body["make"])
     _check_hashes(body)
 
 
@@ -115,7 +150,7 @@ def _check_depth(body: dict) -> None:
         _times(run.get("times", [0]), where)
         _columns(run["evaluations"], ("update", "train", "validation"), f"evaluations of {where}")
         for sample in run["samples"]:
-            _fields(sample, {"update": _WHOLE, "text": str}, f"a sample of {where}")
+            _fields(sample, {"update": _whole, "text": str}, f"a sample of {where}")
     _rising([run["blocks"] for run in body["runs"]], "its depths")
 
 
@@ -133,25 +168,31 @@ def _check_cache(body: dict) -> None:
     _rising([point["prompt"] for point in body["points"]], "its prompt lengths")
 
 
-def _check_settings(make: dict) -> None:
-    """Whole numbers that the columns and the number of parameters follow from."""
-    part, names = (("config", _CONFIG) if "config" in make else ("settings", _SETTINGS))
-    for name in names:
-        if type(make[part].get(name)) is not int or not 1 <= make[part][name] <= LONGEST:
-            raise UserError(f"{name!r} of {part} cannot be {make[part].get(name)!r:.40}")
+def _check_making(make: dict) -> None:
+    """What the columns and the number of parameters follow from, and what the page says of the making."""
+    for part, kinds in _SAID.items():
+        for name, kind in kinds.items() if part in make else ():
+            if not _is(kind, make[part].get(name)):
+                raise UserError(f"{name!r} of {part} cannot be {make[part].get(name)!r:.40}")
+    shape = make["config" if "config" in make else "settings"]
+    if shape["width"] % shape["heads"]:
+        raise UserError(f"'heads' cannot be {shape['heads']}: they do not divide the 'width' {shape['width']}")
+    if "settings" in make and make["settings"]["updates"] // make["settings"]["evaluate_every"] > MOST_EVALUATIONS:
+        raise UserError(f"'evaluate_every' of settings cannot be {make['settings']['evaluate_every']}: "
+                        f"of {make['settings']['updates']} 'updates' that is more than {MOST_EVALUATIONS} evaluations")
 
 
 def _check_hashes(body: dict) -> None:
     """A hash of every part, and of nothing else."""
     wanted = parts(body)
     if missing := [place for place in wanted if not isinstance(body["sha256"].get(place), str)]:
-        raise UserError(f"it has no sha256 of {missing[0]}")
+        raise UserError(f"it has no sha256 of {missing[0]:.80}")
     if extra := sorted(set(body["sha256"]) - set(wanted)):
-        raise UserError(f"it has a sha256 of {extra[0]!r}, which it does not hold")
+        raise UserError(f"it has a sha256 of {extra[0]!r:.80}, which it does not hold")
 
 
 def _times(times: list, where: str) -> None:
-    if not times or any(type(value) not in _NUMBER or not (math.isfinite(value) and value >= 0) for value in times):
+    if not times or not all(map(_seconds, times)):
         raise UserError(f"the times of {where} are no list of seconds")
 
 
@@ -163,12 +204,14 @@ def _fields(body, kinds: dict, where: str, more: dict | None = None) -> None:
     for name, kind in kinds.items():
         if name not in body:
             raise UserError(f"{where} has no {name!r}")
-        value = body[name]
-        right = type(value) in (kind if isinstance(kind, tuple) else (kind,))
-        if not right or (kind is _NUMBER and not (math.isfinite(value) and value >= 0)):
-            raise UserError(f"{name!r} of {where} cannot be {value!r:.40}")
+        if not _is(kind, body[name]):
+            raise UserError(f"{name!r} of {where} cannot be {body[name]!r:.40}")
     if extra := sorted(set(body) - set(kinds)):
-        raise UserError(f"{where} has the unknown field {extra[0]!r}")
+        raise UserError(f"{where} has the unknown field {extra[0]!r:.80}")
+
+
+def _is(kind, value) -> bool:
+    return type(value) is kind if isinstance(kind, type) else kind(value)
 
 
 def _columns(body: dict, names: tuple[str, ...], where: str, more: tuple[str, ...] = ()) -> None:
@@ -179,11 +222,11 @@ def _columns(body: dict, names: tuple[str, ...], where: str, more: tuple[str, ..
     if len(lengths) > 1 or lengths == {0}:
         raise UserError(f"{where} has columns of different length, or nothing")
     for name in names:
-        if any(type(value) not in _NUMBER or not math.isfinite(value) for value in body[name]):
+        if not all(map(_number, body[name])):
             raise UserError(f"{name!r} of {where} holds something that is not a number")
     _rising(body["update"], f"the updates of {where}")
 
 
 def _rising(values: list, what: str) -> None:
-    if any(type(value) is not int for value in values) or values != sorted(set(values)):
+    if not all(map(_whole, values)) or values != sorted(set(values)):
         raise UserError(f"{what} are no rising whole numbers")

@@ -69,10 +69,8 @@ def check_route(trace: Trace) -> None:
     training = trace.route == "training"
     _check_make(trace, TRAINING if training else GENERATION)
     (_check_training if training else _check_generation)(trace)
-    shown = {name for chapter in trace.chapters for view in chapter.views for name in view.steps}
+    _check_shown(trace)
     for step in trace.steps.values():
-        if step.id not in shown:
-            raise UserError(f"step {step.id} is shown in no view")
         _check_text_step(trace, step)
     for array, end in ids_and_bytes(trace):
         values = trace.values(array.name)
@@ -229,6 +227,18 @@ def _check_chapters(trace: Trace, views_of: dict[str, str]) -> None:
                         f"there is no chapter {missing}" if missing else "its chapters are in another order")
     for chapter in trace.chapters:
         _check_views(trace, chapter, re.compile(views_of[chapter.id]))
+
+
+def _check_shown(trace: Trace) -> None:
+    """Every step is shown, and after those that it follows from."""
+    names = [name for chapter in trace.chapters for view in chapter.views for name in view.steps]
+    place = {name: number for number, name in enumerate(names)}
+    for step in trace.steps.values():
+        if step.id not in place:
+            raise UserError(f"step {step.id} is shown in no view")
+        for name in step.operands.values():
+            if place.get(name, 0) > place[step.id]:
+                raise UserError(f"step {step.id} is shown before {name}, which it reads")
 
 
 def _check_views(trace: Trace, chapter: Chapter, pattern: re.Pattern) -> None:

@@ -1,0 +1,128 @@
+"""Experiments from anywhere: whatever a file says, with hashes that fit, it is refused in one line or can be shown."""
+
+import copy
+import os
+import time
+from pathlib import Path
+
+import orjson
+import pytest
+from damage import as_json
+
+from site_builder.experiments import read_experiments, tell
+from site_builder.plots import Series, Size, plot
+from site_builder.strings import Strings
+from tracer.counting import cache_bytes, parameter_count
+from tracer.errors import UserError
+from tracer.experiment_figures import _shape, finish
+from tracer.experiment_schema import load_experiment
+
+FOLDER = Path(__file__).resolve().parent.parent / "traces" / "experiments"
+DEPTH, CACHE = (orjson.loads((FOLDER / f"{stem}.json").read_bytes()) for stem in ("depth", "cache"))
+JUNK = [None, "x", "", [], {}, [1], {"a": 1}, True, 0, -1, 1.5, 10**8, 2**53, 2**63 - 1, 1e300, -1e300, 1e-300]
+SINGLE = (str, int, float, bool)
+
+
+def fitting(body: dict) -> dict:
+    """`body` with counts and hashes that follow from the rest; as it stands where the rest gives none."""
+    make = body["make"]
+    try:
+        for run in body.get("runs", ()):
+            settings = {name: make["settings"][name] for name in ("context", "width", "heads")}
+            run["parameters"] = parameter_count(_shape(make["vocabulary"], blocks=run["blocks"], **settings))
+        for point in body.get("points", ()):
+            shape = _shape(**make["config"])
+            make["parameters"], make["bytes_per_token"] = parameter_count(shape), cache_bytes(shape)
+            point["cache_bytes"] = cache_bytes(shape) * (point["prompt"] + make["new_tokens"] - 1)
+        return finish(body)
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return body
+
+
+def shown(path: Path, body: dict) -> str:
+    """``shown``, or what is said against the experiment."""
+    body = fitting(body)
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(as_json(body))
+    start = time.process_time()
+    try:
+        for language in ("en", "zh"):
+            tell(read_experiments(path.parent.parent), language, Strings(language))
+    except UserError as error:
+        assert len(str(error).splitlines()) == 1 and len(str(error)) < 600
+        assert time.process_time() - start < 2
+        return str(error)
+    assert time.process_time() - start < 5
+    return "shown"
+
+
+def single_values(node, place=()):
+    """The places of values that are neither objects nor lists; of a list the first item alone."""
+    for key, value in node.items() if isinstance(node, dict) else enumerate(node[:1]):
+        yield from [(*place, key)] if isinstance(value, SINGLE) else single_values(value, (*place, key))
+
+
+def put(body: dict, place: tuple, value) -> dict:
+    changed = node = copy.deepcopy(body)
+    for key in place[:-1]:
+        node = node[key]
+    node[place[-1]] = value
+    return changed
+
+
+@pytest.mark.parametrize("name", ["depth", "cache"])
+def test_a_value_of_another_kind_or_size_is_refused_or_shown(tmp_path, name):
+    body = {"depth": DEPTH, "cache": CACHE}[name]
+    places = [*single_values({key: value for key, value in body.items() if key not in ("summary", "sha256")})]
+    path, found = tmp_path / "experiments" / "x.json", set()
+    assert shown(path, copy.deepcopy(body)) == "shown" and len(places) >= 20
+    for number, place in enumerate(places):
+        junk = JUNK if os.environ.get("TWO_ROUTES_TRIALS") else [JUNK[(number * 5 + k) % len(JUNK)] for k in range(5)]
+        for value in junk:
+            found.add(shown(path, put(body, place, copy.deepcopy(value))) == "shown")
+    assert found == {True, False}
+
+
+@pytest.mark.parametrize(("body", "changes", "says"), [
+    (DEPTH, {("make", "settings", "updates"): 10**9, ("make", "settings", "evaluate_every"): 1}, "evaluations"),
+    (DEPTH, {("make", "vocabulary"): 0}, "'vocabulary' of make cannot be 0"),
+    (DEPTH, {("make", "settings", "batch"): "x"}, "'batch' of settings cannot be 'x'"),
+    (DEPTH, {("make", "text", "characters"): None}, "'characters' of text cannot be None"),
+    (DEPTH, {("make", "settings", "heads"): 3}, "'heads' cannot be 3"),
+    (DEPTH, {("runs", 0, "evaluations", "validation", 0): 1.7e308}, "'validation' of evaluations of run 0"),
+    (CACHE, {("make", "new_tokens"): 10**9}, "'new_tokens' of make cannot be 1000000000"),
+    (CACHE, {("make", "new_tokens"): 0, ("points", 0, "prompt"): 1}, "'new_tokens' of make cannot be 0"),
+])
+def test_what_is_out_of_bounds_is_named(tmp_path, body, changes, says):
+    body = copy.deepcopy(body)
+    for place, value in changes.items():
+        body = put(body, place, value)
+    assert says in shown(tmp_path / "experiments" / "x.json", body)
+
+
+def test_a_key_that_stands_twice_is_refused(tmp_path):
+    path = tmp_path / "depth.json"
+    content = (FOLDER / "depth.json").read_bytes()
+    path.write_bytes(content.replace(b'"validation":[', b'"validation":[9],"validation":[', 1))
+    with pytest.raises(UserError, match="a key stands twice"):
+        load_experiment(path)
+
+
+def test_what_is_no_file_or_too_large_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(UserError, match="no regular file"):
+        load_experiment(tmp_path / "pipe.json")
+    with (tmp_path / "large.json").open("wb") as file:
+        file.truncate(2**33)
+    with pytest.raises(UserError, match="too large"):
+        load_experiment(tmp_path / "large.json")
+
+
+@pytest.mark.parametrize("ys", [[1e-15, 3e-15], [0.0, 1e-300], [1e16, 1e16 + 2], [3e38, -3e38], [5, 5 + 1e-15],
+                                [-1e-9, 0]])
+@pytest.mark.parametrize("zero", [False, True])
+def test_values_of_any_size_can_be_drawn(ys, zero):
+    drawn = plot([Series([1, 2], ys, 0)], Size(400, 200, right=80), zero=zero)
+    heights = [y for _, y in drawn.series[0].points]
+    assert all(0 <= y <= 200 for y in heights)
+    assert len({text for _, text in drawn.y_ticks}) >= 2
