@@ -4,9 +4,9 @@ import threading
 
 import pytest
 import torch
+from test_recorder_limits import Call, said
 from torch import nn
 
-from tests.test_recorder_limits import Call, said
 from tracer.errors import UserError
 from tracer.recorder import Recorder
 
