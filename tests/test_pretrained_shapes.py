@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import re
 import resource
 import shutil
 import time
@@ -306,3 +307,31 @@ def test_a_damaged_checkpoint_is_read_or_refused_in_one_line(tmp_path, kind, cap
     assert capfd.readouterr() == ("", "")
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 2**20  # KiB
     assert refusals > count / 5
+
+
+def test_a_record_that_is_marked_as_a_folder_is_refused(tmp_path):
+    """torch reads nothing of it: its numbers would be whatever the memory holds.  One bit, under no checksum."""
+    path = damaged_file(tmp_path, "bin")
+    content, records = path.read_bytes(), 0
+    for found in re.finditer(rb"PK\x01\x02", content):
+        changed = bytearray(content)
+        changed[found.start() + 38] ^= 0x10  # external file attributes, the low byte
+        path.write_bytes(changed)
+        refused(tmp_path, f"{path} is damaged")
+        records += 1
+    assert records > len(dict(from_whole(path, content).named_parameters()))
+
+
+def from_whole(path: Path, content: bytes) -> GPT:
+    path.write_bytes(content)
+    return from_pretrained(path.parent)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, 1e300])
+def test_parameters_that_are_not_finite_are_refused(folder, dtype, wrong):
+    path = folder / "model.safetensors"
+    weights = {name: tensor.to(dtype) for name, tensor in load_file(path).items()}
+    weights["transformer.ln_f.bias"][1] = wrong if dtype == torch.float64 else float(torch.tensor(wrong).to(dtype))
+    save_file(weights, path, metadata={"format": "pt"})
+    refused(folder, "parameter ln_f.bias holds numbers that are not finite")

@@ -212,6 +212,19 @@ def test_a_model_that_diverged_generates_nothing():
         refused(lambda how=how: generate(model, [[1, 2], [3]], how, 5), "is nan: use a checkpoint from before")
 
 
+@pytest.mark.parametrize(("name", "value"), [
+    *(("top_k", value) for value in (True, 2.0, "3", 0, np.int64(0))),
+    *(("seed", value) for value in (None, 1.5, "7", False, torch.tensor(7)))])
+def test_what_is_no_whole_number_is_refused_before_anything_is_drawn(name, value):
+    refused(lambda: Sampling(**{name: value}), f"{name.replace('_', '-')} must be a whole number")
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers():
+    model = GPT(Config(vocabulary=9, context=8, width=4, heads=1, blocks=1), explicit=False)
+    own, numpys = Sampling(top_k=3, seed=2**63 - 1), Sampling(top_k=np.int64(3), seed=np.int64(2**63 - 1))
+    assert generate(model, [[1], [1]], own, 9) == generate(model, [[1], [1]], numpys, 9)
+
+
 def refused(call, message: str) -> None:
     with pytest.raises(UserError) as error:
         call()

@@ -85,7 +85,7 @@ def _draws(prompts: list[list[int]], seed: int) -> list[Iterator[Tensor]]:
     times: Counter[tuple[int, ...]] = Counter()
     draws = []
     for prompt in map(tuple, prompts):
-        draws.append(uniform_numbers((seed + times[prompt]) % 2**64))
+        draws.append(uniform_numbers((int(seed) + times[prompt]) % 2**64))
         times[prompt] += 1
     return draws
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from tracer.divergence import all_finite
 from tracer.errors import UserError
 from tracer.model import GPT, Config
 from tracer.pretrained_config import CONFIG, dropouts, read_config, their_config
@@ -44,7 +45,7 @@ def from_pretrained(name: str | Path, dropout: float | None = None) -> GPT:
     float32, in eval mode, not explicit.  `dropout`: for further training; by default the checkpoint's.  Where it
     has three different ones, which this model cannot, it is 0, and training without having chosen is refused.
     Raises `UserError` when nothing is there, for a config that is no GPT-2's, and for a parameter that is
-    missing, unknown, there twice, of another shape or not of floating-point numbers.
+    missing, unknown, there twice, of another shape or not of finite floating-point numbers.
     """
     folder = find_folder(name)
     config = read_config(folder, dropout)
@@ -191,6 +192,9 @@ class _Stored:
             raise UserError(f"{self.folder}: parameter {name} has shape {tuple(tensor.shape)}, by config.json it "
                             f"must be {stored}")
         result = turn(tensor, turned).to(torch.float32).contiguous()
+        if not all_finite([result]):
+            raise UserError(f"{self.folder}: parameter {name} holds numbers that are not finite in float32: use a "
+                            "checkpoint from before the training diverged, or one that is not damaged")
         if result.data_ptr() in self.taken:  # two tensors of the file that are one, but two parameters here
             result = result.clone()
         self.taken.add(result.data_ptr())

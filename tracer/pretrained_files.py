@@ -17,6 +17,7 @@ WEIGHTS = ("model.safetensors", "pytorch_model.bin")  # each also in parts, with
 LARGEST_JSON = 2**26  # bytes; an index of a hundred thousand names has a tenth of it
 _PART = re.compile(r"\w[\w.-]{0,200}")  # the name of a file beside the index, and nowhere else
 _AGAIN = "download the checkpoint again"
+_FOLDER = 0x10  # in the attributes of a record of a zip archive, as MS-DOS had it
 
 
 def installed(package: str, purpose: str):
@@ -76,6 +77,8 @@ def _load(path: Path) -> object:
         with zipfile.ZipFile(path) as archive:
             if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
                 raise ValueError("torch compresses nothing: unpacked it could be of any size")
+            if any(part.external_attr & _FOLDER for part in archive.infolist()):
+                raise ValueError("torch takes such a record for a folder, and leaves memory as it is for its numbers")
             if (wrong := archive.testzip()) is not None:
                 raise ValueError(f"{wrong} has another checksum")
     return torch.load(path, map_location="cpu", weights_only=True)

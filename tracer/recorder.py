@@ -10,12 +10,14 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, count
+from threading import get_ident
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from tracer.errors import UserError
-from tracer.recorder_gradients import NO_PASS, Gradients, Span, backward_pass, same_numbers
+from tracer.recorder_gradients import NO_PASS, Gradients, Span, backward_pass, check_numbers, same_numbers
 from tracer.recorder_modules import find_places, find_tensors, kept_tensors, output_name, told
 
 
@@ -82,8 +84,10 @@ class Recorder:
     back from all that the call computed with the value itself, the calls inside it apart; what a call is
     given twice is one use, under the name of the first argument.  A gradient is what goes on into the
     step that made the value: where somebody's own hook changes it, the changed one.
+    What torch itself does not notice is not seen: a value changed through `.data` or NumPy keeps its name.
     Raises `UserError` for what is no module, and for a model that is compiled, traced or transformed:
-    hooks do not see its calls, or there are no numbers to see.
+    hooks do not see its calls, or there are no numbers to see; also for parameters without a shape (lazy
+    modules) and for two threads in the model at once.
     """
 
     def __init__(self, model: nn.Module):
@@ -97,6 +101,7 @@ class Recorder:
         # id → (tensor, version, name).  Holding the tensor keeps its id from being used again.
         self._named: dict[int, tuple[Tensor, int | None, str]] = {}
         self._open: list[Call] = []
+        self._thread: int | None = None  # in which the outermost call runs
         self._handles: list = []
         self._kept: list[Tensor] = []  # by modules, with a history
         self._without_graph: set[str] = set()  # paths of modules that ran without gradients
@@ -104,6 +109,8 @@ class Recorder:
 
     def __enter__(self) -> "Recorder":
         for name, parameter in self.model.named_parameters():
+            if is_lazy(parameter):
+                raise UserError(f"parameter {name} has no shape yet: call the model once before it is recorded")
             self._name(parameter, name)
         before, after = _Hook(self._before), _Hook(self._after)
         try:
@@ -137,12 +144,7 @@ class Recorder:
             self._add_value(tensor, next(n for n in _numbered(name) if n not in self.values))
 
     def _add_value(self, tensor: Tensor, name: str) -> None:
-        if tensor.layout == torch.strided:
-            try:
-                tensor.data_ptr()
-            except RuntimeError as error:
-                raise UserError(f"{name} has no numbers of its own: record the model itself, "
-                                "not what torch.func, vmap or a fake mode makes of it") from error
+        check_numbers(tensor, name)
         self._name(tensor, name)
         self.values[name] = tensor.detach().clone()
 
@@ -171,10 +173,13 @@ class Recorder:
             return
         if not self._open:
             _check_surroundings()
+            self._thread = get_ident()
         if backward_pass() != NO_PASS:  # for checkpointing, it repeats what is recorded
             if torch.is_grad_enabled() and place.path in self._without_graph:
                 self._miss(place.path, "a reentrant checkpoint runs it again in backward: no gradients inside it")
             return
+        if self._thread != get_ident():
+            raise UserError("two threads call the model at once, whose calls cannot be told apart: call it in one")
         caller = self._open[-1] if self._open else None
         place.times += 1
         path = place.path
@@ -218,7 +223,7 @@ class Recorder:
         else:
             for where, tensor in find_tensors(result):
                 self._note_output(call, tensor, output_name(module, where))
-        self._graph.end(call.span)
+        self._graph.end(call.span, call.outputs.values())
         if call.is_step and result is not None:
             call.attributes = dict(told(module, "attributes"))
             for output, tensor in told(module, "details").items():
@@ -232,7 +237,8 @@ class Recorder:
 
     def _end_call(self, module: nn.Module) -> Call | None:
         """The call of `module` that is open; None for one that was not noted."""
-        if backward_pass() != NO_PASS or not any(call.module is module for call in reversed(self._open)):
+        if (backward_pass() != NO_PASS or self._thread != get_ident()
+                or not any(call.module is module for call in reversed(self._open))):
             return None
         while (call := self._open.pop()).module is not module:
             pass

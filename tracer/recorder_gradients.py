@@ -7,12 +7,14 @@ gradient of what it made, and sends one gradient along each edge.  Both are only
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 from torch.autograd.graph import Node, get_gradient_edge
+
+from tracer.errors import UserError
 
 Use = tuple[str, str]  # path of a call, argument
 # Torch has no public name for these, nor for `Node._sequence_nr`.
@@ -46,6 +48,7 @@ class Gradients:
         self.parts: dict[Use, Tensor] = {}
         self.pieces: Counter[Use] = Counter()
         self._arrived: dict[tuple[int, str], list[Tensor]] = {}  # (backward pass, name) → pieces so far
+        self._read: set[str] = set()  # names of what calls were given and did not hand on
         self._sums: list[tuple[str, list[Tensor], Tensor]] = []
         self._spans: list[Span] = []  # of the outermost call that runs, in the order in which they began
         self._made: list[Node] = []
@@ -57,8 +60,10 @@ class Gradients:
         self._spans.append(span)
         return span
 
-    def end(self, span: Span) -> None:
+    def end(self, span: Span, handed_on: Collection[str]) -> None:
+        """The call ends.  `handed_on`: names of what it returns as it got it."""
         span.ended = next_number()
+        self._read.update(name for _, name in span.reads.values() if name not in handed_on)
 
     def read(self, span: Span, tensor: Tensor, argument: str, name: str) -> None:
         """The call is given `tensor`.  What it is given twice is one use, under the first argument."""
@@ -66,7 +71,8 @@ class Gradients:
         if edge[0] is None:
             if torch.is_inference_mode_enabled():
                 return
-            edge = get_gradient_edge(tensor)[:2]
+            edge = (get_gradient_edge(tensor)[:2] if tensor.layout == torch.strided else
+                    _copied(tensor).grad_fn.next_functions[0])
         span.reads.setdefault(edge, (argument, name))
 
     def watch(self, tensor: Tensor, name: str) -> None:
@@ -142,21 +148,42 @@ class Gradients:
         """Names of values whose gradient is not what came back through the uses that are known.
 
         Pieces are added here in the order in which autograd added them, so that even the last bit tells.
+        Of a value that no call was given, nothing is known.
         """
         for name, pieces, total in self._sums:
-            if pieces and not same_numbers(sum(pieces[1:], pieces[0]), total):
+            if not same_numbers(sum(pieces[1:], pieces[0]), total) if pieces else name in self._read:
                 yield name
+
+
+@torch.enable_grad()
+def _copied(tensor: Tensor) -> Tensor:
+    """`get_gradient_edge` takes a view of a leaf, which a sparse one has not; a copy leads to the same node."""
+    return tensor.clone()
 
 
 def _add(store: dict, key, gradient: Tensor) -> Tensor:
     """A copy of `gradient`, which somebody may change in place later; `store` gets it, or the sum with it."""
+    check_numbers(gradient, "a gradient")
     new = gradient.detach().clone() if gradient.requires_grad else gradient.clone()
     store[key] = store[key] + new if key in store else new
     return new
 
 
+def check_numbers(tensor: Tensor, name: str) -> None:
+    """Raises `UserError` for a tensor that stands for many, or for none."""
+    if tensor.layout == torch.strided:
+        try:
+            tensor.data_ptr()
+        except RuntimeError as error:
+            raise UserError(f"{name} has no numbers of its own: record the model itself, "
+                            "not what torch.func, vmap or a fake mode makes of it") from error
+
+
 def same_numbers(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors hold the same, NaN included."""
+    if a.is_nested and b.is_nested:
+        parts, others = a.unbind(), b.unbind()
+        return len(parts) == len(others) and all(map(same_numbers, parts, others))
     if torch.equal(a, b):
         return True
     return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())

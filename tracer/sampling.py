@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor, nn
@@ -129,10 +129,17 @@ class Sampling:
     def __post_init__(self):
         if self.temperature != 0:
             _check_temperature(self.temperature, "0, or ")
-        if self.top_k is not None and (not isinstance(self.top_k, int) or self.top_k < 1):
+        if self.top_k is not None and (not _is_whole(self.top_k) or self.top_k < 1):
             raise UserError(f"top-k must be a whole number and at least 1, not {self.top_k!r}")
+        if not _is_whole(self.seed):
+            raise UserError(f"seed must be a whole number, not {self.seed!r}")
         if self.top_p is not None and (not isinstance(self.top_p, Real) or not 0 < self.top_p <= 1):
             raise UserError(f"top-p must be above 0 and at most 1, not {self.top_p!r}")
+
+
+def _is_whole(value: object) -> bool:
+    """NumPy's whole numbers are such ones too; true and false are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _check_temperature(temperature: float, also: str) -> None:
