@@ -48,16 +48,17 @@ $(VENV)/test.ready: pyproject.toml tests/browser.py | $(BIN)/python
 	@touch $@
 
 site: $(VENV)/site.ready
-	@$(BIN)/python -m site_builder build --traces $(TRACES) --output $(SITE)
+	@$(BIN)/python -m site_builder build --traces "$(TRACES)" --output "$(SITE)"
 
-serve: site
-	@$(BIN)/python -m site_builder serve --site $(SITE) --port $(PORT)
+# A site that is named is served as it is: it may be of other recordings than TRACES.
+serve: $(if $(filter file,$(origin SITE)),site,$(VENV)/site.ready)
+	@$(BIN)/python -m site_builder serve --site "$(SITE)" --port $(PORT)
 
 traces: $(VENV)/record.ready
-	@$(BIN)/python -m tracer record --output $(TRACES)
+	@$(BIN)/python -m tracer record --output "$(TRACES)"
 
 verify: $(VENV)/site.ready
-	@$(BIN)/python -m tracer verify $(TRACES)
+	@$(BIN)/python -m tracer verify "$(TRACES)"
 
 test: $(VENV)/test.ready
 	@$(BIN)/python -m pytest -n auto --dist worksteal
@@ -69,6 +70,6 @@ bench: $(VENV)/test.ready
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
-	@test ! -x $(BIN)/python || $(BIN)/python -m site_builder remove --site $(SITE)
+	@test ! -x $(BIN)/python || $(BIN)/python -m site_builder remove --site "$(SITE)"
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

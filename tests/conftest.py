@@ -31,9 +31,11 @@ torch.set_num_threads(1)
 TRACES = Path(__file__).resolve().parent.parent / "traces"
 PATIENCE = 40_000  # milliseconds: a busy machine is slow, a hanging page ends all the same
 
+KERNELS = kernels_used()  # measured once a process: before a test puts something else in the place of a kernel
+
 
 def pytest_report_header() -> str:
-    return f"kernels: {described(kernels_used())}"
+    return f"kernels: {described(KERNELS)}"
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -435,6 +435,7 @@ def test_verify_says_what_is_wrong_and_exits_with_1(run, recorded, tmp_path):
         assert (result.status, result.err) == (status, "")
         assert ("WRONG generation: step outline (sha256): how it was made, its labels or its list of steps was changed "
                 "(sha256 differs)" in result.out) == bool(status)
+    assert run("verify", "--brief", path).out.splitlines()[-1] == "WRONG in all: 2, the first: generation, outline"
 
 
 # Interruption ----------------------------------------------------------------------------------------

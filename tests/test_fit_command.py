@@ -36,6 +36,21 @@ def test_fit_and_resume_from_the_command_line(settings, command):
     assert last(settings).update == 3
 
 
+def test_an_interrupted_run_says_which_update_is_kept(settings, command, monkeypatch):
+    def stop(self, after_update, after_evaluation):
+        run(self, lambda update: interrupt() if update.number == 5 else None, after_evaluation)
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    run = Fit.run
+    monkeypatch.setattr(Fit, "run", stop)
+    status, _, error = command("fit", *options(settings))
+    assert status == 130
+    assert f"{Path(settings.output) / 'last.pt'} has update 4: --resume goes on from there" in error
+    assert last(settings).update == 4
+
+
 def test_a_run_is_sampled_from(settings, command):
     """From its folder (the best checkpoint) or a file; an empty prompt starts from a line end."""
     Fit(replace(settings, updates=1), ALONE).run()

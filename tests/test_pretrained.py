@@ -116,7 +116,7 @@ def test_half_precision_becomes_float32(tmp_path):
 def test_what_we_save_transformers_loads(tmp_path, kind):
     theirs(**KINDS[kind]).save_pretrained(tmp_path / "theirs")
     model = from_pretrained(tmp_path / "theirs")
-    save_pretrained(model, tmp_path / "ours")
+    save_pretrained(model, str(tmp_path / "ours"))
     reference, loading = GPT2LMHeadModel.from_pretrained(tmp_path / "ours", output_loading_info=True)
     assert not any(loading[what] for what in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     assert difference(model, reference.eval()) < 1e-5

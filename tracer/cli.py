@@ -327,16 +327,17 @@ def verify(traces: Path | None, hashes: bool, brief: bool) -> None:
     """
     from tracer.verify_folder import checks_of_all
 
-    failed = 0
+    found = []
     for name, checks in checks_of_all(recordings(traces), hashes):
         wrong = [check for check in checks if check.problem]
         out.print(_table(name, checks, brief))
         for check in wrong:
             out.print(f"WRONG {name}: step {check.step} ({check.kind}): {check.problem}", style="bold red")
-        failed += len(wrong)
+        found += [f"{name}, {check.step}" for check in wrong]
         values = sum(check.count for check in checks if check.kind not in ("sha256", "summary"))
         out.print(f"{name}: {len(checks)} checks, {values:,} numbers recomputed, {len(wrong)} wrong")
-    if failed:
+    if found:
+        out.print(f"WRONG in all: {len(found)}, the first: {found[0]}", style="bold red")
         sys.exit(1)
 
 

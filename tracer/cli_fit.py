@@ -99,6 +99,10 @@ def _fit(settings: FitSettings, processes, resume: bool) -> None:
     run = Fit(settings, processes, resume)
     try:
         _train(run, processes)
+    except KeyboardInterrupt:
+        if processes.writes and run.saved is not None:
+            err.print(f"{run.folder / LAST} has update {run.saved}: --resume goes on from there", soft_wrap=True)
+        raise
     except Diverged as error:
         processes.speak_alone()
         raise UserError(_after_divergence(run, error.what)) from None

@@ -97,9 +97,10 @@ def _shapes_alone(config: Config, folder: Path) -> GPT:
                         "again") from None
 
 
-def save_pretrained(model: GPT, folder: Path) -> None:
+def save_pretrained(model: GPT, folder: str | Path) -> None:
     """Write `model` so that `transformers` loads it: ``config.json`` and ``model.safetensors``."""
     safetensors = installed("safetensors.torch", "writing a checkpoint")
+    folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     parameters = dict(model.named_parameters())
     weights = {theirs if theirs == HEAD else PREFIX + theirs: turn(parameters[ours].detach(), turned).contiguous()
