@@ -122,3 +122,17 @@ def test_numbers_that_torch_has_yet_to_negate_are_negated():
     """The imaginary part of a conjugate is a view with a mark; NumPy knows no such mark."""
     number = torch.tensor([1 + 2j]).conj().imag
     assert number.is_neg() and to_numpy(number).tolist() == [-2]
+
+
+@pytest.mark.parametrize("change", [lambda x: x * 2, lambda x: x[:1], lambda x: x.half(), None])
+@pytest.mark.filterwarnings("ignore")
+def test_a_hook_that_replaces_what_a_step_is_given_is_said(change):
+    """In the block it comes after the recorder's own.  A full backward hook gives a view of the same numbers."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
+    with Recorder(model) as recorder:
+        if change:
+            model[1].register_forward_pre_hook(lambda module, args: (change(args[0]),))
+        else:
+            model[1].register_full_backward_hook(lambda module, before, after: None)
+        model(torch.ones(2, 2)).sum().backward()
+    assert ("a hook has replaced" in said(recorder).get("1", "")) is (change is not None)
