@@ -33,9 +33,9 @@ from tracer.errors import UserError
 from tracer.experiment_schema import FOLDER as EXPERIMENTS
 from tracer.experiment_schema import experiment_files
 from tracer.origin import Origin, check_set, origin_of
+from tracer.resources import STATIC, TEMPLATES
 from tracer.together import ARRAYS, NEW, newest
 
-ROOT = Path(__file__).parent.parent
 ROUTES = ("training", "generation")
 MORE_ROUTES = ("long",)  # shown where there is a recording of it
 HOME_PROSE = {"training": ["home", "home:training", "home:states"], "generation": ["home:generation"]}
@@ -71,8 +71,8 @@ def _write_site(traces: Path, folder: Path) -> None:
         _write_home(site, language, {route: told[language] for route, (_, told) in
                                      zip(site.routes, written, strict=True)})
     site.write("index.html", "index.html", words={language: Strings(language) for language in LANGUAGES})
-    shutil.copyfile(ROOT / "static" / "css" / "two-routes.css", folder / "two-routes.css")
-    shutil.copyfile(ROOT / "static" / "boot.js", folder / "boot.js")
+    shutil.copyfile(STATIC / "css" / "two-routes.css", folder / "two-routes.css")
+    shutil.copyfile(STATIC / "boot.js", folder / "boot.js")
     (folder / "modules.js").write_text(modules_script(), encoding="utf-8", newline="\n")
 
 
@@ -167,5 +167,5 @@ def _write_home(site: _Site, language: str, told: dict[str, _Told]) -> None:
 @cache
 def _templates() -> jinja2.Environment:
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(ROOT / "templates"), bytecode_cache=compiled(), autoescape=True,
+        loader=jinja2.FileSystemLoader(TEMPLATES), bytecode_cache=compiled(), autoescape=True,
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)

@@ -1,43 +1,37 @@
 """The builder's command line."""
 
 import gc
-import sys
 import time
 from pathlib import Path
 
 import click
 
+from tracer.command_line import SETTINGS, recordings, run
 from tracer.errors import UserError
 
 FOLDER = click.Path(path_type=Path)  # a file in its place is told in one line by what reads or writes there
 
 
 def main() -> None:
-    """Run the command line: a `UserError` becomes one line and exit status 2."""
-    try:
-        commands()
-    except UserError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(2)
-    except OSError as error:
-        said = f"{error.filename or 'file'}: {error.strerror}" if error.strerror else str(error)
-        click.echo(f"error: {said}; check the path and the disk", err=True)
-        sys.exit(2)
+    """Run the command line of the builder."""
+    run(commands, "python -m site_builder")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.group(context_settings=SETTINGS)
 def commands() -> None:
     """Build the site from recordings, or serve it."""
 
 
 @commands.command()
-@click.option("--traces", type=FOLDER, default=Path("traces"), help="Folder of the recordings.")
+@click.option("--traces", type=FOLDER,
+              help="Folder of the recordings.  [default: traces, or, without one, those that come along]")
 @click.option("--output", "-o", type=FOLDER, default=Path("site"), help="Folder to write the site into.")
-def build(traces: Path, output: Path) -> None:
+def build(traces: Path | None, output: Path) -> None:
     """Build the site; it opens by double-click and from any web host."""
     from site_builder.stamp import is_current
 
     start = time.perf_counter()
+    traces = recordings(traces)
     if is_current(traces, output):
         click.echo(f"nothing has changed since it was built: open {(output / 'index.html').resolve()}")
         return
@@ -59,7 +53,7 @@ def serve(site: Path, port: int) -> None:
 
     recover(site)
     if not (site / "index.html").is_file() or listed(site) is None:
-        raise UserError(f"there is no site in {site}: run `make site` first")
+        raise UserError(f"there is no site in {site}: build one first with `python -m site_builder build`")
     with server_of(site, port) as server:
         click.echo(f"serving {site} on http://localhost:{server.server_port}/ (Ctrl-C ends it)")
         try:

@@ -14,7 +14,9 @@ import jinja2
 import orjson
 from jinja2.bccache import Bucket
 
-FOLDER = Path(__file__).parent / "__pycache__" / "templates"
+from tracer.resources import SITE_BUILDER
+
+FOLDER = SITE_BUILDER / "__pycache__" / "templates"
 FORMULAS = "formulas-{}.json"
 LONGEST = 3600  # seconds that no build takes
 

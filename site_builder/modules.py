@@ -15,8 +15,10 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
+from tracer.resources import STATIC
+
 ENTRY = 'import "player";'  # the one script that stands in a page
-SOURCES = Path(__file__).parent.parent / "static" / "js"
+SOURCES = STATIC / "js"
 
 
 def modules_script(folder: Path = SOURCES) -> str:

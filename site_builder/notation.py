@@ -6,9 +6,9 @@ addition may be a residual connection or the sum of two embeddings.  What the op
 
 import tomllib
 from functools import cache
-from pathlib import Path
 
 from tracer.ops import KINDS
+from tracer.resources import SITE_BUILDER
 from tracer.schema import Step, Trace
 
 
@@ -64,7 +64,7 @@ class Notation:
 
 @cache
 def _sources() -> dict[str, dict[str, str]]:
-    return tomllib.loads((Path(__file__).parent / "sources.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((SITE_BUILDER / "sources.toml").read_text(encoding="utf-8"))
 
 
 def source(notation: str, language: str) -> str:

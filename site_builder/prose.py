@@ -19,9 +19,9 @@ from markdown_it import MarkdownIt
 
 from site_builder.compiled import compiled
 from site_builder.formula import inline_mathml
+from tracer.resources import PROSE
 from tracer.schema import Trace, View
 
-FOLDER = Path(__file__).parent / "prose"
 LANGUAGES = ("en", "zh")
 
 
@@ -35,7 +35,7 @@ class Section:
 
 
 @cache
-def load_prose(folder: Path = FOLDER) -> dict[str, dict[str, Section]]:
+def load_prose(folder: Path = PROSE) -> dict[str, dict[str, Section]]:
     """Key → language → section.  Raises `ValueError` for a section that is not as described above."""
     found: dict[str, dict[str, Section]] = {}
     for path in sorted(folder.glob("*.md")):

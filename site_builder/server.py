@@ -202,9 +202,9 @@ def server_of(site: Path, port: int) -> Server:
     try:
         return Server(("127.0.0.1", port), partial(Handler, site=site))
     except OSError as error:
-        why = {errno.EADDRINUSE: "is in use, perhaps by another `make serve`",
+        why = {errno.EADDRINUSE: "is in use, perhaps by another server of a site",
                errno.EACCES: "is kept for the system"}.get(error.errno, f"cannot be had ({error.strerror})")
-        raise UserError(f"port {port} {why}: choose another one (--port, `make serve PORT=…`); "
+        raise UserError(f"port {port} {why}: choose another one (--port; PORT= for make); "
                         "0 takes one that is free") from None
 
 

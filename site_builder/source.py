@@ -5,9 +5,9 @@ Nothing is imported (that would need torch) and nothing is written twice.
 
 import ast
 from functools import cache
-from pathlib import Path
 
-TRACER = Path(__file__).parent.parent / "tracer"
+from tracer.resources import TRACER
+
 GRADIENT = "loss.backward()  # autograd runs this step's derivative; its forward is"
 OPTIMIZER = ("training.py", "make_optimizer")
 

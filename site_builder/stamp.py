@@ -12,12 +12,11 @@ from pathlib import Path
 from site_builder.listing import listed
 from site_builder.output import is_whole
 from tracer.errors import UserError
+from tracer.resources import program_files
 from tracer.strict_json import read_bytes
 from tracer.together import paths_in
 
 STAMP = "made_from"  # in the list of the site's files
-HERE = Path(__file__).parent
-PROGRAM = (HERE, HERE.parent / "templates", HERE.parent / "static", HERE.parent / "tracer")
 MOST_BYTES = 2**29  # of a file of a recording: a build reads less of one
 PACKAGES = ("jinja2", "latex2mathml", "markdown-it-py", "numpy", "orjson")
 
@@ -29,10 +28,8 @@ def stamp(traces: Path) -> str:
     for place, folder in places.items():
         for path in paths_in(folder, "*.json"):
             _add(digest, f"{place}/{path.name}", _content(path))
-    for folder in PROGRAM:
-        for path in sorted(folder.rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                _add(digest, f"{folder.name}/{path.relative_to(folder).as_posix()}", path.read_bytes())
+    for name, path in program_files():
+        _add(digest, name, path.read_bytes())
     return digest.hexdigest()
 
 

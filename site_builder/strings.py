@@ -3,12 +3,13 @@
 import re
 import tomllib
 from functools import cache
-from pathlib import Path
+
+from tracer.resources import SITE_BUILDER
 
 
 @cache
 def _table() -> dict[str, dict[str, str]]:
-    body = tomllib.loads((Path(__file__).parent / "strings.toml").read_text(encoding="utf-8"))
+    body = tomllib.loads((SITE_BUILDER / "strings.toml").read_text(encoding="utf-8"))
     groups = {name: words for name, words in body.items() if "en" not in words}
     nested = {f"{group}.{name}": words for group, table in groups.items() for name, words in table.items()}
     return {name: words for name, words in body.items() if name not in groups} | nested

@@ -17,11 +17,12 @@ from tracer.errors import UserError
 from tracer.experiment_figures import verify_experiment
 from tracer.experiment_schema import RECORD_AGAIN as MEASURE_AGAIN
 from tracer.experiment_schema import experiment_path, load_experiments
+from tracer.resources import SITE_BUILDER, TRACER
 from tracer.schema import RECORD_AGAIN, Trace, load
 from tracer.strict_json import read_bytes
 from tracer.together import read_newest
 
-FOLDER = Path(__file__).parent / "__pycache__" / "verified"
+FOLDER = SITE_BUILDER / "__pycache__" / "verified"
 KEPT = 100  # hashes; the oldest go
 
 
@@ -82,7 +83,7 @@ def _content_hash(path: Path, trace: Trace) -> str:
 def _verifier_hash() -> bytes:
     """Of all sources of `tracer` that need no torch, and of what they compute with."""
     digest = hashlib.sha256(f"{sys.version} numpy {version('numpy')} orjson {version('orjson')}".encode())
-    for path in sorted(Path(verifier.__file__).parent.rglob("*.py")):
+    for path in sorted(TRACER.rglob("*.py")):
         digest.update(f"{path.name} ".encode() + hashlib.sha256(path.read_bytes()).digest())
     return digest.digest()
 

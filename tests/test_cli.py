@@ -3,11 +3,13 @@
 import errno
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -124,8 +126,9 @@ def test_recording_without_torch_says_what_to_install():
             "sys.argv = ['tracer', 'train']\nmain()")
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=ENVIRONMENT)
     assert result.returncode == 2
-    assert result.stderr == ("error: torch is not installed, recording needs it: run `make traces`, or "
-                             "`pip install '.[record]'`\n")
+    wanted = re.fullmatch("error: torch is not installed, recording needs it: run `pip install (.*)`\n", result.stderr)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert shlex.split(wanted[1]) == project["optional-dependencies"]["record"]
 
 
 # Bad input -------------------------------------------------------------------------------------------
@@ -239,7 +242,7 @@ def test_bad_recordings_are_refused(run, tmp_path):
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "cut.json").write_text('{"schema": "two-ro')
     for path, says in ((tmp_path / "none", "there is no folder"), (tmp_path / "none.json", "there is no folder"),
-                       (tmp_path / "empty", "holds no recording (*.json): record again with `make traces`"),
+                       (tmp_path / "empty", "holds no recording (*.json): record again with `python -m tracer record`"),
                        (tmp_path / "bad", "cut.json: the file is cut off or damaged"),
                        (tmp_path / "bad" / "cut.json", "cut.json: the file is cut off or damaged")):
         message = refused(run("verify", path))
@@ -457,5 +460,5 @@ def test_a_training_that_is_stopped_leaves_the_old_folder(recorded, tmp_path, se
     out, err = process.communicate(timeout=300)
     assert (process.returncode, out) == (status, "")
     lines = [line for line in err.splitlines() if line]
-    assert lines == (["error: interrupted; what was recorded before is as it was"] if sent == signal.SIGINT else [])
+    assert lines == (["error: interrupted; what was there before is as it was"] if sent == signal.SIGINT else [])
     assert files(tmp_path) == files(recorded)

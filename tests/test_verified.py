@@ -16,7 +16,7 @@ from trials import TRIALS
 
 from site_builder import cli, stamp, verified
 from site_builder.listing import LIST
-from tracer import origin, schema
+from tracer import origin, resources, schema
 from tracer.errors import UserError
 from tracer.experiment_figures import finish, hashes, verify_experiment
 from tracer.experiment_schema import check_experiment
@@ -73,7 +73,7 @@ def test_a_wrong_recording_is_refused_and_the_old_site_stays(traces, site, tmp_p
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(f"error: {traces / 'training.json'}: final_norm (layer_norm.out): 1 of 80 wrong, first value "
                           "0: recorded 5.0, recomputed ")
-    assert err.endswith("; record again with `make traces`\n")
+    assert err.endswith("; record again with `python -m tracer record`\n")
     assert files(old) == before
     assert build(traces, tmp_path / "none")[0] == 2 and not (tmp_path / "none").exists()
 
@@ -258,12 +258,12 @@ def test_another_verifier_looks_anew(traces, verifications, monkeypatch, tmp_pat
     read = partial(verified.read_recording, traces / "long.json", "long")
     read()
     source = tmp_path / "tracer"
-    shutil.copytree(Path(verified.verifier.__file__).parent, source)
+    shutil.copytree(verified.TRACER, source)
     before = verified._verifier_hash()
     for file in ("verify.py", "ops/gelu.py", "validation.py"):
         (source / file).write_text((source / file).read_text("utf-8") + "# another\n", "utf-8")
         verified._verifier_hash.cache_clear()
-        monkeypatch.setattr(verified.verifier, "__file__", str(source / "verify.py"))
+        monkeypatch.setattr(verified, "TRACER", source)
         assert verified._verifier_hash() != before
         before = verified._verifier_hash()
         read()
@@ -333,7 +333,7 @@ def test_the_stamp_is_over_all_that_a_build_reads(traces, tmp_path, monkeypatch)
     program = tmp_path / "program"
     (program / "templates").mkdir(parents=True)
     (program / "page.html").write_text("a")
-    monkeypatch.setattr(stamp, "PROGRAM", (program,))
+    monkeypatch.setattr(resources, "PROGRAM", {"program": (program, ("*.html", "templates/*.html"))})
     seen = [stamp.stamp(traces)]
     assert stamp.stamp(traces) == seen[0]
     for path in (traces / "training.json", next((traces / "arrays").iterdir()), traces / "experiments" / "cache.json",
@@ -353,13 +353,12 @@ def test_the_stamp_is_over_all_that_a_build_reads(traces, tmp_path, monkeypatch)
 
 
 def test_the_stamp_reads_what_is_imported_by_the_builder():
-    """Every module that a build imports of ours, every template and static file, is in a folder of the stamp."""
-    root = Path(__file__).resolve().parent.parent
+    """Every module of ours; `test_package` has all files."""
+    stamped = {path.resolve() for _, path in resources.program_files()}
     ours = [Path(module.__file__) for name, module in list(sys.modules.items())
             if name.split(".")[0] in ("site_builder", "tracer") and getattr(module, "__file__", None)]
     assert len(ours) > 40
-    for path in [*ours, *(root / "templates").iterdir(), *(root / "static").rglob("*.js")]:
-        assert any(path.is_relative_to(folder) for folder in stamp.PROGRAM), path
+    assert [path for path in ours if path.resolve() not in stamped] == []
 
 
 # Experiments -----------------------------------------------------------------------------------------

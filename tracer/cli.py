@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
 
 import click
 from rich.console import Console
@@ -15,8 +14,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from tracer import notes
-from tracer.errors import UserError, os_error_line
+from tracer.command_line import SETTINGS, recordings, run
+from tracer.errors import UserError
 from tracer.kernels import KernelWarning, pin_kernels
+from tracer.resources import install_command
 from tracer.together import CHECKPOINT
 
 NO_MEMORY = ("allocate memory", "Storage size calculation overflowed")  # what torch says then
@@ -25,38 +26,34 @@ out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False, width=
 err = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
+class _Command(click.Command):
+    """What goes wrong while it records or trains, told as a `UserError`."""
+
+    def invoke(self, context: click.Context):
+        notes.in_one_line(KernelWarning)
+        try:
+            return super().invoke(context)
+        except ArithmeticError as error:  # the recorder checks what it writes
+            raise UserError(f"{error}; this recording was not written: choose a smaller lr, or report this with the "
+                            "command you gave") from None
+        except (MemoryError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and not any(words in str(error) for words in NO_MEMORY):
+                raise
+            raise UserError("there is not enough memory for this model: choose a smaller batch, context, width or "
+                            "number of blocks") from None
+
+
+class _Group(click.Group):
+    command_class = _Command
+    group_class = type  # of its groups too
+
+
 def main() -> None:
-    """Run the command line: a `UserError` becomes one line and exit status 2."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # a terminal or pipe that cannot show 你 gets its code
-    notes.in_one_line(KernelWarning)
-    try:
-        commands(prog_name="python -m tracer", standalone_mode=False)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
-    except click.Abort:
-        _fail("interrupted; what was recorded before is as it was", 130)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except UserError as error:
-        _fail(str(error))
-    except OSError as error:
-        _fail(os_error_line(error))
-    except ArithmeticError as error:  # the recorder checks what it writes
-        _fail(f"{error}; this recording was not written: choose a smaller lr, or report this with the command you gave")
-    except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and not any(words in str(error) for words in NO_MEMORY):
-            raise
-        _fail("there is not enough memory for this model: choose a smaller batch, context, width or number of blocks")
+    """Run the command line of the recorder."""
+    run(commands, "python -m tracer")
 
 
-def _fail(message: str, status: int = 2) -> NoReturn:
-    click.echo("error: " + " ".join(message.splitlines()), err=True)
-    sys.exit(status)
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.group(cls=_Group, context_settings=SETTINGS)
 def commands() -> None:
     """Record one update and one generation of a tiny GPT, every number of it; train and run models of any size."""
 
@@ -72,8 +69,8 @@ def _needs(*packages: str, pin: bool = False) -> None:
         for package in packages:
             importlib.import_module(package)
     except ImportError as error:
-        raise UserError(f"{error.name} is not installed, recording needs it: run `make traces`, "
-                        "or `pip install '.[record]'`") from None
+        raise UserError(f"{error.name} is not installed, recording needs it: run {install_command('record')}"
+                        ) from None
 
 
 def _check_output(folder: Path) -> None:
@@ -319,18 +316,19 @@ def tokens(text: str) -> None:
 
 
 @commands.command()
-@click.argument("traces", type=click.Path(path_type=Path), default=Path("traces"))
+@click.argument("traces", type=click.Path(path_type=Path), required=False)
 @click.option("--hashes/--no-hashes", default=True, help="Also check the hashes of what nothing recorded made.")
 @click.option("--brief", is_flag=True, help="A row for every kind of operation, not for every step.")
-def verify(traces: Path, hashes: bool, brief: bool) -> None:
+def verify(traces: Path | None, hashes: bool, brief: bool) -> None:
     """Recompute every recorded number from its operands, in NumPy, without torch.
 
-    TRACES is a folder of recordings with its experiments, or one file.  Exits with 1 when a number does not follow.
+    TRACES is a folder of recordings with its experiments, or one file; without it, traces/ is taken, or where there is
+    none the recordings that come along.  Exits with 1 when a number does not follow.
     """
     from tracer.verify_folder import checks_of_all
 
     failed = 0
-    for name, checks in checks_of_all(traces, hashes):
+    for name, checks in checks_of_all(recordings(traces), hashes):
         wrong = [check for check in checks if check.problem]
         out.print(_table(name, checks, brief))
         for check in wrong:

@@ -23,6 +23,8 @@ from tracer.fit_settings import (
 
 TOKENIZER = click.option("--tokenizer", type=click.Choice(["characters", "gpt2"]), default="characters",
                          help="What becomes an id.")
+CONFIG = click.option("--config", type=click.Path(path_type=Path),
+                      help="TOML file of settings, or a recipe by name, such as depth-2000; options override it.")
 
 
 @commands.command()
@@ -51,7 +53,7 @@ def _setting_options(function):
 
 
 @commands.command()
-@click.option("--config", type=click.Path(path_type=Path), help="TOML file of settings; options override it.")
+@CONFIG
 @click.option("--resume", is_flag=True, help="Go on with the run in the output folder, exactly.")
 @_setting_options
 def fit(config: Path | None, resume: bool, **options) -> None:
@@ -151,7 +153,7 @@ def experiment() -> None:
 
 @experiment.command()
 @click.option("--text", type=click.Path(path_type=Path), help="UTF-8 text to learn.  [default: a small one]")
-@click.option("--config", type=click.Path(path_type=Path), help="TOML file of settings; options override it.")
+@CONFIG
 @click.option("--depths", default="2,4,8", help="Numbers of blocks.")
 @click.option("--updates", type=int, help="Updates of each run.  [default: 2000]")
 @click.option("--lr", type=float, help="Largest learning rate.  [default: 0.003]")

@@ -20,11 +20,12 @@ from torch import Tensor
 
 from tracer.atomic import write_atomically
 from tracer.errors import UserError
+from tracer.resources import TEXT
 
 FORMAT = "two-routes/tokens/1"
 META = "meta.json"
 SPLITS = ("train", "validation")
-DEFAULT_TEXT = Path(__file__).parent / "texts" / "two-routes.txt"
+DEFAULT_TEXT = TEXT
 _FILE = re.compile(r"(train|validation)-[0-9a-f]{16}\.bin")
 _AGAIN = "prepare it again with `python -m tracer prepare`"
 

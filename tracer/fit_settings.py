@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 from tracer.errors import UserError
+from tracer.resources import RECIPES
 from tracer.shapes import LARGEST
 
 SETTINGS, LAST, BEST = "settings.toml", "last.pt", "best.pt"  # in the folder of a run
@@ -169,5 +170,10 @@ def resumed_settings(folder: Path, given: Mapping[str, object]) -> FitSettings:
 
 
 def read_settings(path: Path | None, given: Mapping[str, object]) -> FitSettings:
-    """Settings of a TOML file, then what was given on the command line, then defaults."""
+    """Settings of a TOML file, then what was given on the command line, then defaults.
+
+    The name of a recipe that comes along, such as ``depth-2000``, is a file too where there is none of that name.
+    """
+    if path and path.name == str(path) and not path.exists() and (RECIPES / f"{path}.toml").is_file():
+        path = RECIPES / f"{path}.toml"
     return make_settings((read_toml(path) if path else {}) | dict(given))

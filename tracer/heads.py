@@ -97,7 +97,8 @@ def recorded_passes(trace: Trace) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     if not found:
         raise UserError("the recording holds no attention weights: make one with `python -m tracer record`")
     if any(len({one.shape for one in weights}) > 1 for _, weights in found.values()):
-        raise UserError("the blocks of the recording have different numbers of heads: record again with `make traces`")
+        raise UserError("the blocks of the recording have different numbers of heads: "
+                        "record again with `python -m tracer record`")
     return {name: (ids, np.stack(weights)) for name, (ids, weights) in found.items()}
 
 

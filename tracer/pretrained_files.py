@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from tracer.errors import UserError
+from tracer.resources import install_command
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")  # each also in parts, with an index of them
 LARGEST_JSON = 2**26  # bytes; an index of a hundred thousand names has a tenth of it
@@ -25,7 +26,7 @@ def installed(package: str, purpose: str):
         return importlib.import_module(package)
     except ImportError:
         raise UserError(f"{purpose} needs {package.partition('.')[0]}, which is not installed: run "
-                        "`pip install '.[pretrained]'`") from None
+                        f"{install_command('pretrained')}") from None
 
 
 def weight_files(folder: Path) -> list[Path]:

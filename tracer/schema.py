@@ -39,7 +39,7 @@ __all__ = ["AXES", "DTYPES", "INLINE_LIMIT", "LARGEST", "RECORD_AGAIN", "Array",
            "content_hash", "files_of", "labels_are_as_written", "load", "load_all", "outline_hash", "save",
            "share_content", "unused_files", "write_atomically"]
 
-RECORD_AGAIN = "record again with `make traces`"
+RECORD_AGAIN = "record again with `python -m tracer record`"
 LONGEST_MESSAGE = 500  # characters: what a file says may be long
 
 

