@@ -9,6 +9,7 @@ import copy
 import hashlib
 import io
 import math
+import os
 import resource
 import shutil
 import time
@@ -306,3 +307,10 @@ def test_a_state_that_is_not_finite_is_not_saved_over_a_good_one(recorded, tmp_p
     with pytest.raises(UserError, match=r"parameters/final_norm\.bias is not finite after update 2: choose a smaller"):
         save_checkpoint(checkpoint, tmp_path / "checkpoint.pt")
     assert contents(tmp_path) == {"checkpoint.pt": b"good"}
+
+
+def test_what_has_no_end_is_not_read(tmp_path):
+    """A pipe that nobody writes into would be waited for, and a device read until the memory is full."""
+    os.mkfifo(tmp_path / "pipe")
+    for source in (tmp_path / "pipe", Path("/dev/zero")):
+        assert run_checkpoint.find_run(source) is None

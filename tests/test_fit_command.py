@@ -107,6 +107,16 @@ def test_variables_that_torchrun_does_not_set_are_refused(settings, monkeypatch,
     assert not Path(settings.output).exists()
 
 
+def test_a_run_without_its_settings_is_not_said_to_be_none(settings, command):
+    """Without --resume the same folder is refused for the run that it holds."""
+    assert command("fit", *options(settings), "--updates", "1")[0] == 0
+    (Path(settings.output) / "settings.toml").unlink()
+    for given in (["--resume", "--output", settings.output], options(settings)):
+        status, _, err = command("fit", *given)
+        assert status == 2 and "holds no run" not in err
+    assert "settings.toml is missing, last.pt is there" in command("fit", "--resume", "--output", settings.output)[2]
+
+
 def test_a_resume_whose_output_is_no_text_is_refused(tmp_path, command):
     (tmp_path / "run.toml").write_text("output = 5", encoding="utf-8")
     status, out, err = command("fit", "--resume", "--config", tmp_path / "run.toml")

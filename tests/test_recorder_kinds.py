@@ -9,6 +9,7 @@ from torch import nn
 
 from tracer.errors import UserError
 from tracer.recorder import Recorder
+from tracer.trace_builder import to_numpy
 
 HIDDEN: list[torch.Tensor] = []
 
@@ -106,3 +107,32 @@ def test_a_second_thread_is_refused_and_the_first_recorded():
         thread.join()
     assert [(call.path, call.parents) for call in recorder.calls] == [
         ("", ()), ("a", ("",)), ("b", ("",)), ("#2", ()), ("a#2", ("#2",)), ("b#2", ("#2",))]
+
+
+@pytest.mark.parametrize(("tensor", "kind"), [
+    (torch.nested.nested_tensor([torch.ones(2)]), "nested"),
+    (torch.nested.nested_tensor([torch.ones(2)], layout=torch.jagged), "nested"),
+    (torch.ones(2, device="meta"), "meta"), (torch.eye(2).to_sparse_csr(), "sparse_csr")])
+def test_tensors_that_are_no_plain_numbers_are_refused_in_one_line(tensor, kind):
+    with pytest.raises(UserError, match=f"^{kind} numbers cannot be recorded"):
+        to_numpy(tensor)
+
+
+def test_numbers_that_torch_has_yet_to_negate_are_negated():
+    """The imaginary part of a conjugate is a view with a mark; NumPy knows no such mark."""
+    number = torch.tensor([1 + 2j]).conj().imag
+    assert number.is_neg() and to_numpy(number).tolist() == [-2]
+
+
+@pytest.mark.parametrize("change", [lambda x: x * 2, lambda x: x[:1], lambda x: x.half(), None])
+@pytest.mark.filterwarnings("ignore")
+def test_a_hook_that_replaces_what_a_step_is_given_is_said(change):
+    """In the block it comes after the recorder's own.  A full backward hook gives a view of the same numbers."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
+    with Recorder(model) as recorder:
+        if change:
+            model[1].register_forward_pre_hook(lambda module, args: (change(args[0]),))
+        else:
+            model[1].register_full_backward_hook(lambda module, before, after: None)
+        model(torch.ones(2, 2)).sum().backward()
+    assert ("a hook has replaced" in said(recorder).get("1", "")) is (change is not None)

@@ -83,8 +83,9 @@ def test_a_resume_with_fewer_updates_than_are_done_is_refused(settings):
     ({"width": 32}, "has width 16, the settings say 32"),
     ({"heads": 4}, "has heads 2, the settings say 4"),
     ({"context": 8}, "has context 16, the settings say 8"),
+    ({"pretrained": "gpt2"}, "was started from scratch, not from 'gpt2'"),
 ])
-def test_a_resume_with_another_shape_is_refused(settings, change, says):
+def test_a_resume_with_another_shape_or_start_is_refused(settings, change, says):
     settings = replace(settings, updates=1)
     Fit(settings, ALONE).run()
     before = {path: path.read_bytes() for path in Path(settings.output).iterdir()}

@@ -274,6 +274,10 @@ class Fit:
         if saved.update > settings.updates:
             raise UserError(f"{path} has {saved.update} updates done, more than {settings.updates}: resume with "
                             f"--updates {saved.update} or more")
+        if settings.pretrained != saved.settings.pretrained:
+            started = f"from {saved.settings.pretrained!r}" if saved.settings.pretrained else "from scratch"
+            raise UserError(f"the run of {path} was started {started}, not from {settings.pretrained!r}: resume "
+                            "without --pretrained, or choose another --output")
         check_same_tokenizer(self.data.tokenizer, saved.tokenizer, path)
         check_same_files(self.data, saved.files, path)
         return saved

@@ -156,6 +156,9 @@ def resumed_settings(folder: Path, given: Mapping[str, object]) -> FitSettings:
     """
     path = folder / SETTINGS
     if not path.exists():
+        if (folder / LAST).exists():
+            raise UserError(f"{path} is missing, {LAST} is there: put the settings of the run back, or choose another "
+                            "--output")
         raise UserError(f"{folder} holds no run to resume: leave --resume out")
     before = make_settings(read_toml(path) | {"output": str(folder)})
     given = {**given, "output": str(folder)}

@@ -218,6 +218,8 @@ class Recorder:
         call = self._end_call(module)
         if call is None:
             return
+        if call.is_step:
+            self._check_inputs(call, args)
         if isinstance(result, Tensor):
             self._note_output(call, result, "out")
         else:
@@ -234,6 +236,15 @@ class Recorder:
         if not self._open:
             self._graph.watch_uses(self._kept)
             self._kept.clear()
+
+    def _check_inputs(self, call: Call, args: tuple) -> None:
+        """Somebody's own hook, registered in the block, may have replaced what a step was given."""
+        for argument, value in zip(self._places[call.module].argument_names(len(args)), args, strict=False):
+            name = self._named.get(id(value), (None, None, None))[2]
+            if isinstance(value, Tensor) and name not in call.inputs.values():
+                given = self.values.get(call.inputs.get(argument))
+                if given is None or given.dtype != value.dtype or not same_numbers(given, value):
+                    self._miss(call.path, "a hook has replaced what it was given after that was recorded")
 
     def _end_call(self, module: nn.Module) -> Call | None:
         """The call of `module` that is open; None for one that was not noted."""

@@ -95,7 +95,7 @@ def find_run(source: Path) -> Path | None:
     """The checkpoint of a run that `source` is, or holds (the best, else the last); None when it is something else."""
     if source.is_dir():
         return next((source / name for name in (BEST, LAST) if (source / name).is_file()), None)
-    return source if seal_of(source) == FORMAT else None
+    return source if source.is_file() and seal_of(source) == FORMAT else None  # a pipe or a device may have no end
 
 
 def check_shape(saved: Config, wanted: Config, where: Path) -> None:

@@ -23,10 +23,10 @@ def to_numpy(tensor: Tensor) -> np.ndarray:
 
     Raises `UserError` for numbers that these do not hold.
     """
-    tensor = tensor.detach().cpu()
-    if tensor.layout != torch.strided or tensor.is_complex() or tensor.is_quantized:
-        kind = str(tensor.layout if tensor.layout != torch.strided else tensor.dtype).removeprefix("torch.")
+    tensor = tensor.detach()
+    if kind := _not_held(tensor):
         raise UserError(f"{kind} numbers cannot be recorded: a recording holds dense float32 and int64")
+    tensor = tensor.cpu().resolve_neg()
     if tensor.dtype == torch.uint64:
         return _as_int64(tensor.numpy())
     if not tensor.is_floating_point():
@@ -35,6 +35,16 @@ def to_numpy(tensor: Tensor) -> np.ndarray:
     if tensor.dtype == torch.float64 and bool((numbers.isinf() & tensor.isfinite()).any()):
         raise UserError("float64 numbers beyond the range of float32 cannot be recorded")
     return numbers.numpy()
+
+
+def _not_held(tensor: Tensor) -> str | None:
+    """What kind of tensor it is, when a recording has none of that kind."""
+    for kind in ("nested", "meta"):
+        if getattr(tensor, f"is_{kind}"):
+            return kind
+    if tensor.layout != torch.strided:
+        return str(tensor.layout).removeprefix("torch.")
+    return str(tensor.dtype).removeprefix("torch.") if tensor.is_complex() or tensor.is_quantized else None
 
 
 def _as_int64(array: np.ndarray) -> np.ndarray:
