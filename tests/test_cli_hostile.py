@@ -176,9 +176,9 @@ def test_what_sample_says(call, sources, source, says):
 
 
 def test_scores_of_a_model_that_diverged_are_not_shown(call, sources):
-    """A checkpoint of ours is refused; a folder of another program's may hold anything."""
     assert "a number that is not finite" in call("evaluate", "--checkpoint", sources["nan.pt"], "Hi")
-    assert "the attention weights are not all finite" in call("heads", sources["nan folder"], "--text", "Hi Hi")
+    said = call("heads", sources["nan folder"], "--text", "Hi Hi")
+    assert said.startswith("error: ") and "finite" in said
 
 
 def test_merges_that_are_too_many_to_show(call):
