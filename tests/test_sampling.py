@@ -47,7 +47,9 @@ def test_probabilities_that_hold_top_p_exactly_are_enough(dtype):
         assert kept_of([0.5, 0.3, 0.1, 0.1], top_p, dtype) == kept, top_p
     logits = torch.tensor([[0.3, 0.1, 0.1, 0.5]], dtype=torch.float32).log()
     chosen = {int(choose(logits, torch.tensor([n / 1000]), Sampling(top_p=0.8))) for n in range(1000)}
-    assert chosen == {0, 3}
+    # Whether the two largest hold .8 is a matter of the last digit of their softmax, which hangs on the kernels.
+    largest = sum(fractions(logits.softmax(-1)[0])[token] for token in (3, 0))
+    assert chosen == ({0, 3} if largest >= Fraction(0.8) else {0, 1, 3})
 
 
 @st.composite
