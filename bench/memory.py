@@ -34,8 +34,9 @@ def highest(shape: dict, batch: int) -> int:
     """Bytes, at most, that torch's allocator has given out at once."""
     import torch
 
-    from tracer.model import GPT, Config
-    from tracer.training import TrainingSettings, make_optimizer
+    from tracer.model.config import Config
+    from tracer.model.gpt import GPT
+    from tracer.model.optimizer import TrainingSettings, make_optimizer
 
     torch.set_num_threads(1)
     config = Config(**shape)
@@ -58,8 +59,8 @@ def highest(shape: dict, batch: int) -> int:
 
 
 def predicted(shape: dict, batch: int) -> int:
-    from tracer.counting import training_memory
-    from tracer.model import Config
+    from tracer.library.counting import training_memory
+    from tracer.model.config import Config
 
     return training_memory(Config(**shape), batch).total
 

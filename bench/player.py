@@ -23,7 +23,7 @@ from rich.table import Table
 
 from site_builder.build import ROUTES, build
 from tests.browser import ARGUMENTS, find_browser
-from tracer.schema import Trace, load
+from tracer.format.schema import Trace, load
 
 TRACES = Path(__file__).parent.parent / "traces"
 WINDOW = {"width": 1280, "height": 800}

@@ -28,11 +28,11 @@ if "--pin-kernels" in sys.argv:
     pin_kernels()  # before torch is imported
 import torch
 
-from tracer.kernel_probe import described, kernels_used
-from tracer.model import GPT
-from tracer.record_training import TrainingJob
-from tracer.recorder import Recorder, snapshot
-from tracer.training import make_optimizer, train
+from tracer.model.gpt import GPT
+from tracer.model.kernel_probe import described, kernels_used
+from tracer.model.optimizer import make_optimizer, train
+from tracer.recording.recorder import Recorder, snapshot
+from tracer.recording.training import TrainingJob
 
 IDS = [17250, 220, 19526, 254, 0, 50256]  # "Hi 你!" and the end token
 JOB = TrainingJob()

@@ -30,11 +30,11 @@ from site_builder.stamp import STAMP, stamp
 from site_builder.strings import Strings
 from site_builder.verified import read_recording
 from tracer.errors import UserError
-from tracer.experiment_schema import FOLDER as EXPERIMENTS
-from tracer.experiment_schema import experiment_files
-from tracer.origin import Origin, check_set, origin_of
+from tracer.format.experiments import FOLDER as EXPERIMENTS
+from tracer.format.experiments import experiment_files
+from tracer.format.origin import Origin, check_set, origin_of
 from tracer.resources import STATIC, TEMPLATES
-from tracer.together import ARRAYS, NEW, newest
+from tracer.storage.together import ARRAYS, NEW, newest
 
 ROUTES = ("training", "generation")
 MORE_ROUTES = ("long",)  # shown where there is a recording of it

@@ -14,10 +14,10 @@ from site_builder.labels import first_place, isolated
 from site_builder.notation import Notation
 from site_builder.source import torch_sources
 from site_builder.symbols import symbol_text
+from tracer.format.schema import AXES, DTYPES, Array, Trace
 from tracer.ops import KINDS
 from tracer.ops.language import walk
 from tracer.ops.replay import Replay, bound_equations
-from tracer.schema import AXES, DTYPES, Array, Trace
 
 
 def script(name: str, content) -> bytes:

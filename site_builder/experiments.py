@@ -9,7 +9,7 @@ from site_builder.parts import number_in_prose
 from site_builder.plots import Guide, Plot, Series, Size, plot
 from site_builder.prose import load_prose, render, render_title
 from site_builder.strings import Strings, count
-from tracer.experiment_schema import CACHE_SCHEMA
+from tracer.format.experiments import CACHE_SCHEMA
 
 WIDE, NARROW = Size(760, 360, right=150), Size(340, 300, right=84, left=40)
 LOW_WIDE, LOW_NARROW = Size(760, 240, right=150), Size(340, 240, right=84, left=44)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from site_builder.labels import isolated
-from tracer.schema import Trace
+from tracer.format.schema import Trace
 
 
 @dataclass

@@ -11,7 +11,7 @@ from itertools import groupby, takewhile
 
 from site_builder.prose import kind_of
 from site_builder.symbols import symbol_text
-from tracer.schema import Trace, View
+from tracer.format.schema import Trace, View
 
 _NUMBERED = re.compile(r"(\w+\.\d+)\.")
 

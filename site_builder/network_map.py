@@ -6,7 +6,7 @@ from site_builder.map_layout import PANEL, Box, Joint, Line, tall, wide
 from site_builder.network_graph import Network, Node, network
 from site_builder.prose import plain_key, speaks_of
 from site_builder.strings import Strings
-from tracer.schema import Trace
+from tracer.format.schema import Trace
 
 
 @dataclass

@@ -7,9 +7,9 @@ addition may be a residual connection or the sum of two embeddings.  What the op
 import tomllib
 from functools import cache
 
+from tracer.format.schema import Step, Trace
 from tracer.ops import KINDS
 from tracer.resources import SITE_BUILDER
-from tracer.schema import Step, Trace
 
 
 class Notation:

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from site_builder.exchange import SITE, finish, is_half, is_left, remove, take_place
 from site_builder.listing import LIST, holds, listed, write_list
 from tracer.errors import UserError
-from tracer.lock import Busy, locked
+from tracer.storage.lock import Busy, locked
 
 PATIENCE = 1.0  # seconds for another build: one that was killed is soon gone, one that works takes longer
 # What a web host keeps in the folder that it serves: a site may be built beside it, as beside hidden files.

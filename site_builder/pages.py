@@ -12,7 +12,7 @@ from site_builder.parts import Part, Parts, number_in_prose
 from site_builder.prose import Section, find_section, kind_of, load_prose, render, render_title
 from site_builder.rounds import Byte, Layers, bytes_of, careless, layers
 from site_builder.strings import Strings, count
-from tracer.schema import View
+from tracer.format.schema import View
 
 
 @dataclass

@@ -11,9 +11,9 @@ from site_builder.formula import inline_mathml, mathml
 from site_builder.notation import Notation
 from site_builder.prose import kinds_by_place
 from site_builder.symbols import in_latex
+from tracer.format.schema import AXES, Step, Trace
 from tracer.ops.language import walk
 from tracer.ops.replay import Replay
-from tracer.schema import AXES, Step, Trace
 
 STATIC_TABLE_LIMIT = 50  # numbers; larger tables need scripts to be read with comfort
 

@@ -19,8 +19,8 @@ from markdown_it import MarkdownIt
 
 from site_builder.compiled import compiled
 from site_builder.formula import inline_mathml
+from tracer.format.schema import Trace, View
 from tracer.resources import PROSE
-from tracer.schema import Trace, View
 
 LANGUAGES = ("en", "zh")
 

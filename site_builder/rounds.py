@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from site_builder.labels import isolated
-from tracer.schema import Trace
+from tracer.format.schema import Trace
 
 LEADS = ((0xF0, 4, "11110"), (0xE0, 3, "1110"), (0xC0, 2, "110"))  # RFC 3629, section 3
 

@@ -9,14 +9,14 @@ from functools import cache
 from tracer.resources import TRACER
 
 GRADIENT = "loss.backward()  # autograd runs this step's derivative; its forward is"
-OPTIMIZER = ("training.py", "make_optimizer")
+OPTIMIZER = ("model/optimizer.py", "make_optimizer")
 
 
 @cache
 def torch_sources() -> dict[str, str]:
     """Kind of operation → the class or function that computes it in PyTorch."""
     found = {}
-    for file in ("model.py", "sampling.py"):
+    for file in ("model/layers.py", "model/sampling.py"):
         text = (TRACER / file).read_text(encoding="utf-8")
         for node in ast.parse(text).body:
             if isinstance(node, ast.ClassDef) and (kind := _kind(node)):

@@ -13,8 +13,8 @@ from site_builder.listing import listed
 from site_builder.output import is_whole
 from tracer.errors import UserError
 from tracer.resources import program_files
-from tracer.strict_json import read_bytes
-from tracer.together import paths_in
+from tracer.storage.strict_json import read_bytes
+from tracer.storage.together import paths_in
 
 STAMP = "made_from"  # in the list of the site's files
 MOST_BYTES = 2**29  # of a file of a recording: a build reads less of one

@@ -23,7 +23,7 @@ def _builder() -> click.Group:
 
 
 def _recorder() -> click.Group:
-    from tracer.cli import commands
+    from tracer.cli.commands import commands
 
     return commands
 

@@ -12,15 +12,15 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from tracer import verify as verifier
 from tracer.errors import UserError
-from tracer.experiment_figures import verify_experiment
-from tracer.experiment_schema import RECORD_AGAIN as MEASURE_AGAIN
-from tracer.experiment_schema import experiment_path, load_experiments
+from tracer.format import verify as verifier
+from tracer.format.experiment_figures import verify_experiment
+from tracer.format.experiments import RECORD_AGAIN as MEASURE_AGAIN
+from tracer.format.experiments import experiment_path, load_experiments
+from tracer.format.schema import RECORD_AGAIN, Trace, load
 from tracer.resources import SITE_BUILDER, TRACER
-from tracer.schema import RECORD_AGAIN, Trace, load
-from tracer.strict_json import read_bytes
-from tracer.together import read_newest
+from tracer.storage.strict_json import read_bytes
+from tracer.storage.together import read_newest
 
 FOLDER = SITE_BUILDER / "__pycache__" / "verified"
 KEPT = 100  # hashes; the oldest go

@@ -18,13 +18,13 @@ from runs import command, float16, prepared, settings  # noqa: E402, F401  (fixt
 from shared import common_folder, shared_folder, shared_object  # noqa: E402
 
 from site_builder.build import build  # noqa: E402
-from tracer import schema  # noqa: E402
-from tracer.checkpoint import Checkpoint  # noqa: E402
-from tracer.kernel_probe import described, kernels_used  # noqa: E402
-from tracer.record_generation import GenerationJob, record_generation  # noqa: E402
-from tracer.record_training import TrainingJob, record_training  # noqa: E402
-from tracer.schema import Trace  # noqa: E402
-from tracer.tokenizer import Tokenizer, gpt2  # noqa: E402
+from tracer.format import schema  # noqa: E402
+from tracer.format.schema import Trace  # noqa: E402
+from tracer.model.kernel_probe import described, kernels_used  # noqa: E402
+from tracer.model.tokenizer import Tokenizer, gpt2  # noqa: E402
+from tracer.recording.checkpoint import Checkpoint  # noqa: E402
+from tracer.recording.generation import GenerationJob, record_generation  # noqa: E402
+from tracer.recording.training import TrainingJob, record_training  # noqa: E402
 
 torch.set_num_threads(1)
 

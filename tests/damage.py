@@ -15,14 +15,15 @@ from pathlib import Path
 import numpy as np
 import orjson
 
-from tracer import schema, trace_json
-from tracer.model import Config
-from tracer.origin import KEY, recomputed_hash
-from tracer.record_generation import GenerationJob, record_generation
-from tracer.record_training import TrainingJob, record_training
-from tracer.summary import summarise
-from tracer.tokenizer import MergeStep
-from tracer.training import TrainingSettings
+from tracer.format import decode as trace_json
+from tracer.format import schema
+from tracer.format.origin import KEY, recomputed_hash
+from tracer.format.summary import summarise
+from tracer.model.config import Config
+from tracer.model.optimizer import TrainingSettings
+from tracer.model.tokenizer import MergeStep
+from tracer.recording.generation import GenerationJob, record_generation
+from tracer.recording.training import TrainingJob, record_training
 
 DEEP = [1]
 for _ in range(18):

@@ -8,7 +8,7 @@ from site_builder.build import MORE_ROUTES, ROUTES
 from site_builder.parts import format_number
 from site_builder.prose import LANGUAGES
 from site_builder.strings import Strings
-from tracer.schema import AXES, Trace
+from tracer.format.schema import AXES, Trace
 
 ALL_ROUTES = (*ROUTES, *MORE_ROUTES)
 WORDS = {language: Strings(language) for language in LANGUAGES}

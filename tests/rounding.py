@@ -7,11 +7,11 @@ carry each step's error on: Monte Carlo arithmetic (Parker 1997) with the bounds
 
 import numpy as np
 
-from tracer import schema
+from tracer.format import schema
+from tracer.format.schema import Trace
 from tracer.ops.evaluate import Computation, evaluate
 from tracer.ops.replay import Replay
 from tracer.ops.rounded import UNIT
-from tracer.schema import Trace
 
 DRAWS = 2
 STD, LARGEST = 0.02, 5.77  # of an initial weight: √(−2 ln u) ≤ √(2·24·ln 2) standard deviations, in float32

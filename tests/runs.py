@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from tracer import cli, data, fit, run_checkpoint
-from tracer.fit_settings import FitSettings, make_settings
-from tracer.processes import Processes
-from tracer.run_log import read_log
+from tracer.cli import commands as cli
+from tracer.trainer import checkpoints as run_checkpoint
+from tracer.trainer import corpus as data
+from tracer.trainer import fit
+from tracer.trainer.log import read_log
+from tracer.trainer.processes import Processes
+from tracer.trainer.settings import FitSettings, make_settings
 
 ALONE = Processes(0, 1, torch.device("cpu"))
 SMALL = {"context": 16, "width": 16, "heads": 2, "blocks": 2, "batch": 4, "updates": 6, "warmup": 2,

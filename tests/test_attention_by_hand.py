@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tracer.attention_by_hand import TOKENS, attention, difference_from_torch, scale, softmax
+from tracer.library.attention_by_hand import TOKENS, attention, difference_from_torch, scale, softmax
 
 
 def test_the_figures_of_the_article():

@@ -10,13 +10,13 @@ import numpy as np
 import orjson
 import pytest
 
-from tracer import budget, schema
 from tracer.errors import UserError
+from tracer.format import budget, schema
+from tracer.format.schema import Array, Step, Trace
 from tracer.ops import KINDS, Computation, evaluate
 from tracer.ops.cost import BLOCK, evaluation_cost
 from tracer.ops.replay import Replay
 from tracer.ops.rounded import Rounded
-from tracer.schema import Array, Step, Trace
 
 # Lengths that make the grid of any kind large, by letter of the axis.
 LENGTHS = {"position": 40, "query_position": 60, "key_position": 60, "head": 3, "feature": 24, "head_feature": 24,

@@ -12,11 +12,11 @@ from driver import address, place, visit
 from playwright.sync_api import expect
 
 from site_builder.build import build
-from tracer import schema
-from tracer.model import Config
-from tracer.record_generation import GenerationJob, record_generation
-from tracer.record_training import TrainingJob, record_training
-from tracer.training import TrainingSettings
+from tracer.format import schema
+from tracer.model.config import Config
+from tracer.model.optimizer import TrainingSettings
+from tracer.recording.generation import GenerationJob, record_generation
+from tracer.recording.training import TrainingJob, record_training
 
 LOSS, PROBABILITY, ROWS = "series.loss", "series.target_probability", "series.rows"
 ATTENTION = "series.attention.blocks.0"

@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 from shared import common_folder, shared_folder
 
-from tracer import cli, model, schema
-from tracer.verify import verify
+from tracer.cli import commands as cli
+from tracer.format import schema
+from tracer.format.verify import verify
+from tracer.model import layers
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = ("train", "generate", "record", "evaluate", "tokens", "verify", "attention", "heads", "parameters", "sample",
@@ -98,7 +100,7 @@ def test_help(run):
 
 def test_help_comes_without_torch():
     """Also where only what the site needs is installed."""
-    code = ("import sys\nsys.modules['torch'] = None\nfrom tracer.cli import main\n"
+    code = ("import sys\nsys.modules['torch'] = None\nfrom tracer.cli.commands import main\n"
             "sys.argv = ['tracer', 'record', '--help']\nmain()")
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=ENVIRONMENT)
     assert (result.returncode, result.stderr) == (0, "") and "--updates" in result.stdout
@@ -122,7 +124,7 @@ def test_every_command_is_tested_here():
 
 
 def test_recording_without_torch_says_what_to_install():
-    code = ("import sys\nsys.modules['torch'] = None\nfrom tracer.cli import main\n"
+    code = ("import sys\nsys.modules['torch'] = None\nfrom tracer.cli.commands import main\n"
             "sys.argv = ['tracer', 'train']\nmain()")
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=ENVIRONMENT)
     assert result.returncode == 2
@@ -276,8 +278,8 @@ def test_what_click_does_not_know_shows_the_usage(run, arguments):
 
 def test_a_recording_whose_numbers_do_not_follow_is_not_written(run, tmp_path, monkeypatch):
     """A kernel that is one per cent off: the recorder checks itself before it writes."""
-    gelu = model.F.gelu
-    monkeypatch.setattr(model.F, "gelu", lambda x, **form: gelu(x, **form) * 1.01)
+    gelu = layers.F.gelu
+    monkeypatch.setattr(layers.F, "gelu", lambda x, **form: gelu(x, **form) * 1.01)
     result = run("train", "--updates", "1", "--text", "q", "--validation-text", "q", "-o", tmp_path)
     assert (result.status, result.out) == (2, "")
     progress, last = result.err.splitlines()

@@ -13,14 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trials import generated
 
-from tracer import checkpoint, cli
-from tracer.checkpoint import Checkpoint, save_checkpoint
-from tracer.data import Characters
-from tracer.fit_settings import FitSettings
-from tracer.model import GPT, Config
-from tracer.pretrained import save_pretrained
-from tracer.run_checkpoint import RunCheckpoint, save_run
-from tracer.training import TrainingSettings, make_optimizer
+from tracer.cli import commands as cli
+from tracer.model.config import Config
+from tracer.model.gpt import GPT
+from tracer.model.optimizer import TrainingSettings, make_optimizer
+from tracer.model.pretrained import save_pretrained
+from tracer.recording import checkpoint
+from tracer.recording.checkpoint import Checkpoint, save_checkpoint
+from tracer.trainer.checkpoints import RunCheckpoint, save_run
+from tracer.trainer.corpus import Characters
+from tracer.trainer.settings import FitSettings
 
 TRACES = Path(__file__).resolve().parent.parent / "traces"
 TINY = Config(vocabulary=5, context=8, width=4, heads=2, blocks=1, dropout=0.0)

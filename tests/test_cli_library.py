@@ -6,11 +6,12 @@ import pytest
 import torch
 from test_cli import refused, run  # noqa: F401  a fixture
 
-from tracer.checkpoint import save_checkpoint
-from tracer.generate import generate
-from tracer.model import GPT, Config
-from tracer.pretrained import save_pretrained
-from tracer.sampling import Sampling
+from tracer.library.generate import generate
+from tracer.model.config import Config
+from tracer.model.gpt import GPT
+from tracer.model.pretrained import save_pretrained
+from tracer.model.sampling import Sampling
+from tracer.recording.checkpoint import save_checkpoint
 
 SHAPE = ("--vocabulary", 65, "--context", 64, "--width", 128, "--heads", 4, "--blocks", 2)
 
@@ -111,7 +112,7 @@ def test_an_empty_prompt_starts_from_a_line_end(run, checkpoint):  # noqa: F811
 
 
 def test_sample_writes_what_the_model_writes(run, checkpoint, monkeypatch):  # noqa: F811
-    monkeypatch.setattr("tracer.generate.stream", lambda *_: iter(["a\tb\r\n", "[red]c\x1b[31m\x9b1m"]))
+    monkeypatch.setattr("tracer.library.generate.stream", lambda *_: iter(["a\tb\r\n", "[red]c\x1b[31m\x9b1m"]))
     assert run("sample", checkpoint, "--prompt", "x\ty").out == "x\tya\tb\r\n[red]c␛[31m␛[1m\n"
 
 

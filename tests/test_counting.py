@@ -6,8 +6,8 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from tracer.cache import Cache
-from tracer.counting import (
+from tracer.errors import UserError
+from tracer.library.counting import (
     cache_bytes,
     flops_per_token,
     mfu,
@@ -15,8 +15,9 @@ from tracer.counting import (
     parameter_parts,
     training_memory,
 )
-from tracer.errors import UserError
-from tracer.model import GPT, Config
+from tracer.model.cache import Cache
+from tracer.model.config import Config
+from tracer.model.gpt import GPT
 
 SMALL = Config(vocabulary=65, context=32, width=32, heads=4, blocks=2, dropout=0.0)
 GPT2 = Config(vocabulary=50257, context=1024, width=768, heads=12, blocks=12)

@@ -16,9 +16,9 @@ from damage import Damage, Damager, record_tiny, reseal
 
 from site_builder import build as site
 from site_builder import verified
-from tracer import schema
 from tracer.errors import UserError
-from tracer.verify import verify
+from tracer.format import schema
+from tracer.format.verify import verify
 
 TRACES = Path(__file__).resolve().parent.parent / "traces"
 TRIALS = int(os.environ.get("TWO_ROUTES_TRIALS", "1"))

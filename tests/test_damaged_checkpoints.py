@@ -22,13 +22,14 @@ import pytest
 import torch
 from runs import ALONE, SMALL, TRIALS, contents, generator
 
-from tracer import run_checkpoint
-from tracer.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from tracer.errors import UserError
-from tracer.fit import Fit
-from tracer.fit_settings import make_settings
-from tracer.model import GPT, Config
-from tracer.training import TrainingSettings, make_optimizer, train
+from tracer.model.config import Config
+from tracer.model.gpt import GPT
+from tracer.model.optimizer import TrainingSettings, make_optimizer, train
+from tracer.recording.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from tracer.trainer import checkpoints as run_checkpoint
+from tracer.trainer.fit import Fit
+from tracer.trainer.settings import make_settings
 
 ALLOWED_BYTES, ALLOWED_SECONDS = 1e9, 20
 

@@ -12,8 +12,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tracer import cli, data
+from tracer.cli import commands as cli
 from tracer.errors import UserError
+from tracer.trainer import corpus as data
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = "".join(f"line {number} of a small text, 你好\n" for number in range(40))
@@ -160,7 +161,7 @@ def test_the_command_in_a_locale_that_is_not_utf_8(tmp_path):
     path.write_text(TEXT, encoding="utf-8")
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "OMP_NUM_THREADS": "1"}
     environment.pop("PYTHONIOENCODING", None)
-    code = ("import sys\nfrom tracer.cli import main\nfrom tracer import data\n"
+    code = ("import sys\nfrom tracer.cli.commands import main\nfrom tracer.trainer import corpus as data\n"
             "prompt = sys.argv.pop()\nassert not prompt.isprintable(), 'this locale is UTF-8 after all'\n"
             "main()\n"
             "print(data.prompt_ids(data.load_data(data.Path(sys.argv[4])).tokenizer, prompt))")

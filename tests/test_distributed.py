@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from tracer import data, run_checkpoint
-from tracer.fit import Fit
-from tracer.fit_settings import make_settings
-from tracer.processes import Processes
-from tracer.run_log import read_log
+from tracer.trainer import checkpoints as run_checkpoint
+from tracer.trainer import corpus as data
+from tracer.trainer.fit import Fit
+from tracer.trainer.log import read_log
+from tracer.trainer.processes import Processes
+from tracer.trainer.settings import make_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 # The command itself; and how often the gradients of a process were summed over all.
@@ -22,7 +23,8 @@ COUNTED = """
 import os, sys
 from pathlib import Path
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
-from tracer import cli, fit
+from tracer.cli import commands as cli
+from tracer.trainer import fit
 
 calls = 0
 def counting(group, bucket):

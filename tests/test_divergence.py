@@ -13,13 +13,13 @@ import pytest
 import torch
 from runs import ALONE, SMALL, TRIALS, contents, generator, log_without_time, options, same_bits
 
-from tracer import fit
-from tracer.divergence import Diverged, all_finite, first_not_finite
-from tracer.evaluation import split_loss
-from tracer.fit import Fit
-from tracer.fit_settings import FitSettings, make_settings, resumed_settings
-from tracer.run_checkpoint import RunCheckpoint, load_run
-from tracer.run_log import RunLog, read_log
+from tracer.model.finite import Diverged, all_finite, first_not_finite
+from tracer.trainer import fit
+from tracer.trainer.checkpoints import RunCheckpoint, load_run
+from tracer.trainer.evaluation import split_loss
+from tracer.trainer.fit import Fit
+from tracer.trainer.log import RunLog, read_log
+from tracer.trainer.settings import FitSettings, make_settings, resumed_settings
 
 WORDS = (math.nan, math.inf, -math.inf)
 
@@ -172,7 +172,7 @@ def test_the_command_that_a_diverged_run_advises_works(settings, command, lr, sa
 
 
 def test_a_run_that_is_not_finite_from_the_start_says_so(settings, command, monkeypatch):
-    monkeypatch.setattr("tracer.fit.split_loss", lambda *_: math.nan)
+    monkeypatch.setattr("tracer.trainer.fit.split_loss", lambda *_: math.nan)
     status, _, err = command("fit", *options(settings))
     assert status == 2 and err.splitlines()[-1] == (
         "error: the training loss after 0 updates is nan: the run has diverged before its first checkpoint; check the "
@@ -182,7 +182,7 @@ def test_a_run_that_is_not_finite_from_the_start_says_so(settings, command, monk
         "update": 0, "diverged": "the training loss after 0 updates is nan", "train_loss": None,
         "validation_loss": None, "not_finite": {"train_loss": "nan", "validation_loss": "nan"}}]
     monkeypatch.undo()
-    monkeypatch.setattr("tracer.fit.Fit.peak", lambda self: 1e12)
+    monkeypatch.setattr("tracer.trainer.fit.Fit.peak", lambda self: 1e12)
     Fit(settings, ALONE).run()  # nothing stands in the way
     assert load_run(Path(settings.output) / "last.pt").update == 6
 

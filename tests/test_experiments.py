@@ -11,15 +11,19 @@ from pathlib import Path
 import pytest
 import torch
 
-from tracer import cli, data, run_checkpoint, schema
+from tracer.cli import commands as cli
 from tracer.errors import UserError
-from tracer.experiment_cache import run_cache
-from tracer.experiment_depth import run_depth
-from tracer.experiment_schema import check_experiment, load_experiment, load_experiments, save_experiment
-from tracer.fit_settings import make_settings, read_settings
-from tracer.lock import locked
-from tracer.model import GPT, Config
-from tracer.run_log import read_log
+from tracer.format import schema
+from tracer.format.experiments import check_experiment, load_experiment, load_experiments, save_experiment
+from tracer.model.config import Config
+from tracer.model.gpt import GPT
+from tracer.storage.lock import locked
+from tracer.trainer import checkpoints as run_checkpoint
+from tracer.trainer import corpus as data
+from tracer.trainer.experiment_cache import run_cache
+from tracer.trainer.experiment_depth import run_depth
+from tracer.trainer.log import read_log
+from tracer.trainer.settings import make_settings, read_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = make_settings({"context": 8, "width": 8, "heads": 2, "batch": 2, "updates": 210, "warmup": 2,
@@ -179,7 +183,7 @@ def test_cache_records_each_prompt_length():
 
 
 def test_a_cache_that_changes_the_text_is_not_recorded(monkeypatch):
-    monkeypatch.setattr("tracer.experiment_cache.generate", lambda *_, cached: [[int(cached)]])
+    monkeypatch.setattr("tracer.trainer.experiment_cache.generate", lambda *_, cached: [[int(cached)]])
     with pytest.raises(AssertionError, match="the cache changes what follows a prompt of 4 tokens"):
         run_cache(GPT(Config(20, 32, 8, 2, 1, 0.0)), (4,), 4, 1, 5)
 
@@ -239,7 +243,7 @@ def test_experiments_stand_beside_recordings_and_are_not_taken_for_them(depth, t
 
 
 def test_reading_needs_no_torch():
-    code = "import sys; sys.modules['torch'] = None; from tracer.experiment_schema import load_experiments as load; "
+    code = "import sys; sys.modules['torch'] = None; from tracer.format.experiments import load_experiments as load; "
     subprocess.run([sys.executable, "-c", code + "load(__import__('pathlib').Path('traces'))"], cwd=ROOT, check=True)
 
 

@@ -21,10 +21,10 @@ from site_builder.parts import number_in_prose
 from site_builder.plots import Series, Size, plot, steps, tick_text
 from site_builder.prose import LANGUAGES
 from site_builder.strings import Strings
-from tracer.counting import parameter_count
 from tracer.errors import UserError
-from tracer.experiment_figures import finish
-from tracer.model import Config
+from tracer.format.experiment_figures import finish
+from tracer.library.counting import parameter_count
+from tracer.model.config import Config
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "traces" / "experiments"

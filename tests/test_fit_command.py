@@ -16,13 +16,14 @@ import pytest
 import torch
 from runs import ALONE, last, options
 
-from tracer import cli, memory
-from tracer.counting import training_memory
+from tracer.cli import commands as cli
 from tracer.errors import UserError
-from tracer.fit import Fit
-from tracer.lock import locked
-from tracer.memory import device_memory
-from tracer.processes import Processes
+from tracer.library.counting import training_memory
+from tracer.storage.lock import locked
+from tracer.trainer import memory
+from tracer.trainer.fit import Fit
+from tracer.trainer.memory import device_memory
+from tracer.trainer.processes import Processes
 
 # The command -------------------------------------------------------------------------------------------
 
@@ -171,12 +172,12 @@ def test_what_needs_more_memory_than_there_is_is_refused_at_once(settings, monke
     memory = training_memory(Fit(settings, ALONE).model.config, 33)
     kept = memory.activations + memory.backward
     need = memory.total - (0 if precision == "float32" else kept // 2)
-    monkeypatch.setattr("tracer.memory.device_memory", lambda device: need)
+    monkeypatch.setattr("tracer.trainer.memory.device_memory", lambda device: need)
     Fit(settings, ALONE)
-    monkeypatch.setattr("tracer.memory.device_memory", lambda device: need - 1)
+    monkeypatch.setattr("tracer.trainer.memory.device_memory", lambda device: need - 1)
     with pytest.raises(UserError, match=r"a batch of 33 × 16 tokens needs 0\.0 GB with this model, this"):
         Fit(settings, ALONE)
-    monkeypatch.setattr("tracer.memory.device_memory", lambda device: None)
+    monkeypatch.setattr("tracer.trainer.memory.device_memory", lambda device: None)
     Fit(settings, ALONE)
 
 

@@ -2,16 +2,23 @@
 
 import pytest
 
-from tracer import budget, forecast, schema
-from tracer import record_training as record_training_module
 from tracer.errors import UserError
-from tracer.forecast import Forecast, check_generation_size, check_training_size, forecast_generation, forecast_training
-from tracer.model import Config
+from tracer.format import budget, schema
+from tracer.format.schema import Trace
+from tracer.model.config import Config
+from tracer.model.optimizer import TrainingSettings
 from tracer.ops.replay import Replay
-from tracer.record_generation import GenerationJob, record_generation
-from tracer.record_training import TrainingJob, record_training
-from tracer.schema import Trace
-from tracer.training import TrainingSettings
+from tracer.recording import forecast
+from tracer.recording import training as record_training_module
+from tracer.recording.forecast import (
+    Forecast,
+    check_generation_size,
+    check_training_size,
+    forecast_generation,
+    forecast_training,
+)
+from tracer.recording.generation import GenerationJob, record_generation
+from tracer.recording.training import TrainingJob, record_training
 
 LONG = " the moon rose over the still river and old men watched it in silence"
 SHAPES = [(Config(blocks=1, width=8, context=8), 3, 2), (Config(blocks=2, width=32, heads=4, context=32), 15, 4)]
@@ -89,7 +96,7 @@ def test_nothing_is_done_for_what_is_refused(tokenizer, monkeypatch):
 
 
 def test_what_could_not_be_read_is_not_written(recordings, tmp_path, monkeypatch):
-    monkeypatch.setattr("tracer.trace_files.MOST_BYTES", 1000)
+    monkeypatch.setattr("tracer.format.files.MOST_BYTES", 1000)
     with pytest.raises(UserError, match="of which 1,000 can be read: record less"):
         schema.save(recordings["long"], tmp_path / "long.json")
     assert list(tmp_path.iterdir()) == []

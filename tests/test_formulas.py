@@ -13,9 +13,9 @@ from site_builder.parts import Parts
 from site_builder.prose import LANGUAGES
 from site_builder.strings import Strings
 from site_builder.symbols import in_latex, symbol_text
+from tracer.format.schema import AXES
 from tracer.ops import KINDS
 from tracer.ops.replay import Replay
-from tracer.schema import AXES
 
 GRADIENT = re.compile(r"\\frac\{\\partial L\}\{\\partial (.+)\}$")
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tracer.cache import Cache
 from tracer.errors import UserError
-from tracer.fused import LogisticGELU
-from tracer.model import GPT, Config
+from tracer.model.cache import Cache
+from tracer.model.config import Config
+from tracer.model.fused import LogisticGELU
+from tracer.model.gpt import GPT
 
 CONFIG = Config(vocabulary=31, context=12, width=24, heads=3, blocks=2, dropout=0.0)
 CONFIGS = [CONFIG, replace(CONFIG, activation="gelu_tanh"), replace(CONFIG, tied=False),

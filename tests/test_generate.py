@@ -8,10 +8,11 @@ import torch
 from transformers import GPT2LMHeadModel
 
 from tracer.errors import UserError
-from tracer.generate import generate, rounds, stream
-from tracer.model import GPT, Config
-from tracer.pretrained import save_pretrained
-from tracer.sampling import Sampler, Sampling, choose, uniform_numbers
+from tracer.library.generate import generate, rounds, stream
+from tracer.model.config import Config
+from tracer.model.gpt import GPT
+from tracer.model.pretrained import save_pretrained
+from tracer.model.sampling import Sampler, Sampling, choose, uniform_numbers
 
 CONFIG = Config(vocabulary=31, context=16, width=24, heads=3, blocks=2, dropout=0.1)
 GREEDY = Sampling(temperature=0)
@@ -87,7 +88,7 @@ def test_prompts_of_different_lengths_in_one_batch_are_each_alone(model, cached)
 
 def test_more_new_ids_than_memory_was_taken_for(model, monkeypatch):
     expected = generate(model, [prompt(3), prompt(4)], WARM, 40)
-    monkeypatch.setattr("tracer.generate.ROOM", 1)
+    monkeypatch.setattr("tracer.library.generate.ROOM", 1)
     assert generate(model, [prompt(3), prompt(4)], WARM, 40) == expected
     first = next(rounds(model, [prompt(3)], WARM, 10**15))  # of as many there is no tensor
     assert first.tolist() == generate(model, [prompt(3)], WARM, 1)[0]

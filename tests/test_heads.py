@@ -8,10 +8,11 @@ import pytest
 import torch
 from trials import TRIALS
 
+from tracer.cli.open_model import attention_weights, repeated_texts
 from tracer.errors import UserError
-from tracer.heads import PATTERNS, even_scores, rank_heads, recorded_passes
-from tracer.model import GPT, Config
-from tracer.open_model import attention_weights, repeated_texts
+from tracer.library.heads import PATTERNS, even_scores, rank_heads, recorded_passes
+from tracer.model.config import Config
+from tracer.model.gpt import GPT
 
 V, C = 12, 25
 IDS = [0, 3, 7, 1, 9, 4, 2, 11, 5, 8, 3, 7, 1, 9, 4, 2, 11, 5, 8]  # after the first, the same text twice

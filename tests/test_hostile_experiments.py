@@ -12,10 +12,10 @@ from damage import as_json
 from site_builder.experiments import read_experiments, tell
 from site_builder.plots import Series, Size, plot
 from site_builder.strings import Strings
-from tracer.counting import cache_bytes, parameter_count
 from tracer.errors import UserError
-from tracer.experiment_figures import _shape, finish
-from tracer.experiment_schema import load_experiment
+from tracer.format.experiment_figures import _shape, finish
+from tracer.format.experiments import load_experiment
+from tracer.library.counting import cache_bytes, parameter_count
 
 FOLDER = Path(__file__).resolve().parent.parent / "traces" / "experiments"
 DEPTH, CACHE = (orjson.loads((FOLDER / f"{stem}.json").read_bytes()) for stem in ("depth", "cache"))

@@ -16,10 +16,10 @@ from test_gradients import CASES, Case, compute, forward
 from site_builder.data import route_data
 from site_builder.modules import import_map
 from site_builder.parts import format_number
+from tracer.model.sampling import Sampler, Sampling, choose
 from tracer.ops import KINDS
 from tracer.ops.mcg31m1 import MODULUS, mcg31m1
 from tracer.ops.replay import bound_equations
-from tracer.sampling import Sampler, Sampling, choose
 
 SOURCES = Path(__file__).parent.parent / "static" / "js"
 TARGETS = [(kind, target) for kind in KINDS for target in KINDS[kind].targets]

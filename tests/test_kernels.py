@@ -12,16 +12,21 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tracer import cli, cli_fit, cli_library, kernel_probe, kernels, products
-from tracer.data import DEFAULT_TEXT, prepare
-from tracer.fit import Fit
-from tracer.fit_settings import FitSettings
-from tracer.model import Config
-from tracer.processes import Processes
-from tracer.record_generation import GenerationJob, record_generation
-from tracer.record_training import TrainingJob, record_training
-from tracer.run_log import read_log
-from tracer.training import TrainingSettings
+from tracer import kernels
+from tracer.cli import commands as cli
+from tracer.cli import fit as cli_fit
+from tracer.cli import library as cli_library
+from tracer.cli import record as cli_record
+from tracer.model import kernel_probe, products
+from tracer.model.config import Config
+from tracer.model.optimizer import TrainingSettings
+from tracer.recording.generation import GenerationJob, record_generation
+from tracer.recording.training import TrainingJob, record_training
+from tracer.trainer.corpus import DEFAULT_TEXT, prepare
+from tracer.trainer.fit import Fit
+from tracer.trainer.log import read_log
+from tracer.trainer.processes import Processes
+from tracer.trainer.settings import FitSettings
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -148,8 +153,8 @@ def test_only_what_promises_bits_pins(monkeypatch, arguments, pins):
     def needs(*packages, pin=False):
         raise Asked(pin)
 
-    for module in (cli, cli_fit, cli_library):
-        monkeypatch.setattr(module, "_needs", needs)
+    for module in (cli_record, cli_fit, cli_library):
+        monkeypatch.setattr(module, "needs", needs)
     with pytest.raises(Asked) as asked:
         cli.commands(arguments.split(), standalone_mode=False)
     assert asked.value.args == (pins,)
@@ -171,7 +176,7 @@ def test_a_run_notes_its_kernels_and_one_that_goes_on_with_others_is_told(prepar
     goes_on = ["fit", "--resume", "--output", settings.output, "--updates", "3"]
     cli.commands([*goes_on], standalone_mode=False)
     assert "other kernels" not in capsys.readouterr().err
-    monkeypatch.setattr("tracer.fit.kernels_used", lambda: {"torch": "AVX512", "settings": {}, "pinned": False})
+    monkeypatch.setattr("tracer.trainer.fit.kernels_used", lambda: {"torch": "AVX512", "settings": {}, "pinned": False})
     cli.commands([*goes_on[:-1], "4"], standalone_mode=False)
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
     assert len(said) == 1 and f"trained with other kernels, {noted.pop()}:" in said[0]

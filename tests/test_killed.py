@@ -16,10 +16,11 @@ from unittest.mock import patch
 import pytest
 from runs import ALONE, TRIALS, generator, log_without_time, same_bits
 
-from tracer import run_checkpoint, run_log
 from tracer.errors import os_error_line
-from tracer.fit import Fit
-from tracer.fit_settings import FitSettings, resumed_settings
+from tracer.trainer import checkpoints as run_checkpoint
+from tracer.trainer import log as run_log
+from tracer.trainer.fit import Fit
+from tracer.trainer.settings import FitSettings, resumed_settings
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 FILES = ["best.pt", "last.pt", "log.jsonl", "settings.toml"]

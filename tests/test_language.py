@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tracer.format.verify import SAFETY
 from tracer.ops import KINDS, Computation, evaluate, expand_ellipsis
 from tracer.ops.derive import derive_gradients
 from tracer.ops.evaluate import _Grid
 from tracer.ops.language import Equation, parse, walk
 from tracer.ops.rounded import Rounded
-from tracer.verify import SAFETY
 
 
 def run(text: str, shape: tuple[int, ...], attributes=None, **operands) -> np.ndarray:

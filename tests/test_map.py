@@ -16,11 +16,11 @@ from site_builder.network_graph import Edge, Network, Node, network
 from site_builder.network_map import group_title, label, network_map
 from site_builder.prose import LANGUAGES, plain_key
 from site_builder.strings import Strings
-from tracer.model import Config
-from tracer.record_generation import GenerationJob, record_generation
-from tracer.record_training import TrainingJob, record_training
-from tracer.schema import Trace
-from tracer.training import TrainingSettings
+from tracer.format.schema import Trace
+from tracer.model.config import Config
+from tracer.model.optimizer import TrainingSettings
+from tracer.recording.generation import GenerationJob, record_generation
+from tracer.recording.training import TrainingJob, record_training
 
 ONE = Config(blocks=1, heads=4, width=32, dropout=0.0)
 SIX = Config(blocks=6)

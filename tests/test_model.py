@@ -10,15 +10,17 @@ import torch
 from torch.nn import functional as F
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from tracer.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from tracer.errors import UserError
-from tracer.model import GPT, Config, Dropout
-from tracer.random_words import next_word
-from tracer.record_generation import MOST_CANDIDATES, GenerationJob, past_context_job, record_generation
-from tracer.record_training import TrainingJob, record_training
-from tracer.sampling import Sampler, multinomial_choices, uniform_numbers
-from tracer.tokenizer import IncrementalDecoder
-from tracer.training import TrainingSettings, decays, make_optimizer, train
+from tracer.model.config import Config
+from tracer.model.gpt import GPT
+from tracer.model.layers import Dropout
+from tracer.model.optimizer import TrainingSettings, decays, make_optimizer, train
+from tracer.model.random_words import next_word
+from tracer.model.sampling import Sampler, multinomial_choices, uniform_numbers
+from tracer.model.tokenizer import IncrementalDecoder
+from tracer.recording.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from tracer.recording.generation import MOST_CANDIDATES, GenerationJob, past_context_job, record_generation
+from tracer.recording.training import TrainingJob, record_training
 
 SMALL = Config(vocabulary=31, context=8, width=8, heads=2, blocks=2, dropout=0.0)
 SHAPES = [SMALL,

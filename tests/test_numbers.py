@@ -17,9 +17,9 @@ import pytest
 from driver import ALL_ROUTES, WORDS, address, fragment_of, go, opened, same, ulp, visit
 
 from site_builder.build import ROUTES
+from tracer.format.schema import AXES, Trace
 from tracer.ops import KINDS, Computation, evaluate
 from tracer.ops.replay import Replay
-from tracer.schema import AXES, Trace
 
 TRACES = Path(__file__).resolve().parent.parent / "traces"
 ULPS, ULPS_TWICE = 4, 16

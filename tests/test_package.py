@@ -15,10 +15,10 @@ from shared import common_folder, shared_folder
 
 from site_builder import cli as builder
 from site_builder import two_routes
-from tracer import cli as recorder
+from tracer.cli import commands as recorder
 from tracer.command_line import recordings
-from tracer.fit_settings import read_settings
 from tracer.resources import RECORDINGS, install_command, program_files
+from tracer.trainer.settings import read_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 # Folder of the checkout → where it is in the package.

@@ -25,17 +25,18 @@ from transformers import (
 from transformers.activations import ACT2FN
 from trials import TRIALS
 
-from tracer import data
+from tracer.cli.open_model import load_model, tokenizer_of
 from tracer.errors import UserError
-from tracer.fit import Fit
-from tracer.fit_settings import FitSettings
-from tracer.generate import generate
-from tracer.model import GPT, Config
-from tracer.open_model import load_model, tokenizer_of
-from tracer.pretrained import drop_padding, from_pretrained, save_pretrained
-from tracer.pretrained_config import DROPOUTS, GELU_NAMES, read_config
-from tracer.processes import Processes
-from tracer.sampling import Sampling
+from tracer.library.generate import generate
+from tracer.model.config import Config
+from tracer.model.gpt import GPT
+from tracer.model.pretrained import drop_padding, from_pretrained, save_pretrained
+from tracer.model.pretrained_config import DROPOUTS, GELU_NAMES, read_config
+from tracer.model.sampling import Sampling
+from tracer.trainer import corpus as data
+from tracer.trainer.fit import Fit
+from tracer.trainer.processes import Processes
+from tracer.trainer.settings import FitSettings
 
 
 def configure(folder: Path, drop: tuple = (), **change) -> None:

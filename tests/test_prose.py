@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from site_builder.prose import find_section, kind_of, load_prose
-from tracer.schema import load_all
+from tracer.format.schema import load_all
 
 LANGUAGES = ("en", "zh")
 LONGEST_TITLE = {"en": 70, "zh": 34}

@@ -6,15 +6,15 @@ import pytest
 import torch
 from torch import nn
 
-from tracer import model as gpt
-from tracer import schema
 from tracer.errors import UserError
+from tracer.format import schema
+from tracer.format.verify import verify
+from tracer.model import gpt
+from tracer.model.optimizer import TrainingSettings
+from tracer.model.tokenizer import gpt2
 from tracer.ops import KINDS
 from tracer.ops.registry import define
-from tracer.record_training import TrainingJob, record_training
-from tracer.tokenizer import gpt2
-from tracer.training import TrainingSettings
-from tracer.verify import verify
+from tracer.recording.training import TrainingJob, record_training
 
 
 class RMSNorm(nn.Module):
@@ -107,7 +107,7 @@ def test_a_penalty_that_nobody_recorded_refuses_the_recording(monkeypatch):
             logits, loss = super().forward(*args, **kwargs)
             return logits, loss if loss is None else loss + self.token_embedding.weight.square().mean()
 
-    import tracer.record_training as module
+    import tracer.recording.training as module
     monkeypatch.setattr(module, "GPT", GPT)
     with pytest.raises(UserError, match="would not be whole") as error:
         record_training(job(), gpt2())

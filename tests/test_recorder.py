@@ -12,11 +12,12 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from tracer.errors import UserError
-from tracer.model import GPT, Config
-from tracer.recorder import Recorder, snapshot
-from tracer.recorder_modules import find_tensors
-from tracer.trace_builder import to_numpy
-from tracer.training import TrainingSettings, make_optimizer, update
+from tracer.model.config import Config
+from tracer.model.gpt import GPT
+from tracer.model.optimizer import TrainingSettings, make_optimizer, update
+from tracer.recording.modules import find_tensors
+from tracer.recording.recorder import Recorder, snapshot
+from tracer.recording.trace_builder import to_numpy
 
 SMALL = Config(vocabulary=31, context=8, width=8, heads=2, blocks=2, dropout=0.2)
 X, Y = torch.tensor([[3, 1, 4, 1, 5]]), torch.tensor([[1, 4, 1, 5, 9]])

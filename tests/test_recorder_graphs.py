@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from tracer.recorder import Recorder
+from tracer.recording.recorder import Recorder
 
 GRAPHS = 40 * int(os.environ.get("TWO_ROUTES_TRIALS", "1"))
 

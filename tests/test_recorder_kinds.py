@@ -8,8 +8,8 @@ from test_recorder_limits import Call, said
 from torch import nn
 
 from tracer.errors import UserError
-from tracer.recorder import Recorder
-from tracer.trace_builder import to_numpy
+from tracer.recording.recorder import Recorder
+from tracer.recording.trace_builder import to_numpy
 
 HIDDEN: list[torch.Tensor] = []
 

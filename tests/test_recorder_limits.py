@@ -14,8 +14,8 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from tracer.errors import UserError
-from tracer.recorder import Recorder
-from tracer.trace_builder import to_numpy
+from tracer.recording.recorder import Recorder
+from tracer.recording.trace_builder import to_numpy
 
 
 class Call(nn.Module):

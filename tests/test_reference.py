@@ -15,14 +15,15 @@ import torch
 from rounding import spreads
 from torch.nn import functional as F
 
-from tracer import schema
-from tracer.model import GPT, Config
+from tracer.format import schema
+from tracer.format.schema import Trace
+from tracer.model.config import Config
+from tracer.model.gpt import GPT
+from tracer.model.random_words import next_word
 from tracer.ops import KINDS, Computation, evaluate, expand_ellipsis
 from tracer.ops.rounded import UNIT
-from tracer.random_words import next_word
-from tracer.record_generation import GenerationJob, past_context_job, record_generation
-from tracer.record_training import TABLE, TrainingJob, record_training
-from tracer.schema import Trace
+from tracer.recording.generation import GenerationJob, past_context_job, record_generation
+from tracer.recording.training import TABLE, TrainingJob, record_training
 
 V, D, C, POSITION, TARGET = 50257, 16, 16, 2, 254
 IDS = [17250, 220, 19526, 254, 0]
@@ -217,7 +218,7 @@ def spread(training_trace) -> dict[str, float]:
 def test_the_recordings_made_again_are_the_committed_ones(fresh, recordings, tokenizer):
     """All 120 updates and what follows from them, bit for bit where the kernels are the pinned ones.
 
-    Others make other bits, or the measurement of the kernels (`tracer.kernel_probe`) would be wrong.
+    Others make other bits, or the measurement of the kernels (`tracer.model.kernel_probe`) would be wrong.
     """
     job = past_context_job(GenerationJob(), fresh.checkpoint.text, tokenizer, fresh.checkpoint.model.config)
     long = record_generation(job, fresh.checkpoint, tokenizer, route="long")

@@ -11,13 +11,13 @@ import pytest
 import torch
 from runs import ALONE, SMALL, contents, last, log_without_time, same_bits
 
-from tracer import data
 from tracer.errors import UserError
-from tracer.fit import Fit
-from tracer.fit_settings import make_settings, resumed_settings
-from tracer.lock import Busy, is_locked, locked
-from tracer.run_checkpoint import load_run
-from tracer.run_log import RunLog, read_log
+from tracer.storage.lock import Busy, is_locked, locked
+from tracer.trainer import corpus as data
+from tracer.trainer.checkpoints import load_run
+from tracer.trainer.fit import Fit
+from tracer.trainer.log import RunLog, read_log
+from tracer.trainer.settings import make_settings, resumed_settings
 
 # Resuming ----------------------------------------------------------------------------------------------
 

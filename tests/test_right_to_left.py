@@ -8,7 +8,7 @@ from variants import ARABIC, VARIANTS, recorded
 
 from site_builder.build import build
 from site_builder.labels import FIRST_STRONG_ISOLATE, POP_ISOLATE, isolated
-from tracer import schema
+from tracer.format import schema
 
 RIGHT_TO_LEFT = re.compile(r"[\u0590-\u06ff]")
 

@@ -9,7 +9,7 @@ from driver import DESK, WORDS, address, go, opened, place, shortest, visit
 
 from site_builder.parts import format_number
 from site_builder.rounds import Byte, _byte, bytes_of, careless, layers, percent, tree
-from tracer.sampling import Sampling, choose
+from tracer.model.sampling import Sampling, choose
 
 PROMPT, ROUNDS = "Hi", range(1, 6)
 TEXT = ["Hi", "Hi ", "Hi ", "Hi 你", "Hi 你!", "Hi 你!"]  # after each round

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from trials import generated
 
 from tracer.errors import UserError
-from tracer.generate import generate
-from tracer.model import GPT, Config
-from tracer.sampling import Sampler, Sampling, choose, nucleus, passed
+from tracer.library.generate import generate
+from tracer.model.config import Config
+from tracer.model.gpt import GPT
+from tracer.model.sampling import Sampler, Sampling, choose, nucleus, passed
 
 LARGEST_UNIFORM = 1 - 2**-24  # torch draws whole numbers of 24 bits, divided by 2²⁴
 UNIFORMS = st.one_of(st.sampled_from([0, 1, 2**23, 2**24 - 2, 2**24 - 1]), st.integers(0, 2**24 - 1)).map(

@@ -22,11 +22,12 @@ import numpy as np
 import orjson
 import pytest
 
-from tracer import schema, trace_files
 from tracer.errors import UserError
-from tracer.schema import Array, Chapter, Trace, View
-from tracer.trace_builder import TraceBuilder
-from tracer.verify import verify
+from tracer.format import files as trace_files
+from tracer.format import schema
+from tracer.format.schema import Array, Chapter, Trace, View
+from tracer.format.verify import verify
+from tracer.recording.trace_builder import TraceBuilder
 
 ROOT = Path(__file__).resolve().parent.parent
 TRACES = ROOT / "traces"
@@ -368,7 +369,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import numpy as np
-from tracer import schema, trace_files
+from tracer.format import schema, files as trace_files
 path, call, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 trace_files.INLINE_LIMIT = 8
 trace = schema.load(path)

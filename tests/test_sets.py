@@ -12,16 +12,19 @@ import pytest
 from trials import TRIALS
 
 from site_builder import build as build_module
-from tracer import checkpoint, cli, origin, schema
-from tracer.checkpoint import Checkpoint, load_checkpoint
+from tracer.cli import commands as cli
+from tracer.cli import record as cli_record
 from tracer.errors import UserError
-from tracer.model import Config
-from tracer.record_generation import GenerationJob, past_context_job, record_generation
-from tracer.record_training import TrainingJob, record_training
-from tracer.schema import Trace
-from tracer.together import NEW, paths_in, read_newest, replace_together
-from tracer.training import TrainingSettings
-from tracer.verify_folder import checks_of_all
+from tracer.format import origin, schema
+from tracer.format.schema import Trace
+from tracer.format.verify_folder import checks_of_all
+from tracer.model.config import Config
+from tracer.model.optimizer import TrainingSettings
+from tracer.recording import checkpoint
+from tracer.recording.checkpoint import Checkpoint, load_checkpoint
+from tracer.recording.generation import GenerationJob, past_context_job, record_generation
+from tracer.recording.training import TrainingJob, record_training
+from tracer.storage.together import NEW, paths_in, read_newest, replace_together
 
 ROUTES = ("training", "generation", "long")
 TINY = Config(context=4, width=4, heads=1, blocks=1)
@@ -43,7 +46,7 @@ def record(tokenizer, folder: Path, seed: int) -> Set:
     long = past_context_job(job, "Hi", tokenizer, TINY)
     traces = {"training": training, "generation": record_generation(job, ended, tokenizer),
               "long": record_generation(long, ended, tokenizer, route="long")}
-    cli._write(folder, traces, ended)
+    cli_record._write(folder, traces, ended)
     return Set(traces, ended, folder)
 
 
@@ -165,7 +168,7 @@ def test_generate_does_not_write_beside_another_training(sets, tmp_path, run):
 
 def test_a_new_training_says_that_the_generation_is_of_the_old_one(sets, tmp_path, capsys):
     folder = copied(sets[0], tmp_path / "traces")
-    cli._write(folder, {"training": sets[1].traces["training"]}, sets[1].checkpoint)
+    cli_record._write(folder, {"training": sets[1].traces["training"]}, sets[1].checkpoint)
     error = capsys.readouterr().err
     assert "not yet a set: " in error and "another training than training.json: run `python -m tracer generate" in (
         " ".join(error.split()))
@@ -340,7 +343,7 @@ def test_a_kill_while_record_writes_leaves_a_whole_set(sets, tmp_path, quick):
     old, new = sets
 
     def write(folder: Path) -> None:
-        cli._write(folder, new.traces, new.checkpoint)
+        cli_record._write(folder, new.traces, new.checkpoint)
 
     last = moments(write, copied(old, tmp_path / "all"))
     hashes = {one.checkpoint.sha256(): number for number, one in enumerate(sets)}

@@ -20,11 +20,11 @@ from site_builder.build import ROUTES, build
 from site_builder.output import replacing
 from site_builder.prose import LANGUAGES, render, render_title
 from site_builder.strings import Strings
-from tracer import schema
-from tracer.model import Config
-from tracer.record_generation import GenerationJob, record_generation
-from tracer.record_training import TrainingJob, record_training
-from tracer.training import TrainingSettings
+from tracer.format import schema
+from tracer.model.config import Config
+from tracer.model.optimizer import TrainingSettings
+from tracer.recording.generation import GenerationJob, record_generation
+from tracer.recording.training import TrainingJob, record_training
 
 ROOT = Path(__file__).resolve().parent.parent
 TRACES = ROOT / "traces"

@@ -7,8 +7,8 @@ import pytest
 from driver import WORDS, address, fragment_of, opened, place, ulp, visit
 
 from site_builder.parts import format_number
+from tracer.format.schema import AXES
 from tracer.ops.replay import Replay
-from tracer.schema import AXES
 
 
 def test_minus_infinity_shows_as_such(page, site, training_trace):

@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiktoken_ext import openai_public
 
-import tracer.tokenizer as module
+import tracer.model.tokenizer as module
 from tracer.errors import UserError
-from tracer.tokenizer import IncrementalDecoder, MergeStep, Tokenizer, append_eos, gpt2, shift
+from tracer.model.tokenizer import IncrementalDecoder, MergeStep, Tokenizer, append_eos, gpt2, shift
 
 # database=None: no run depends on what an earlier run found.
 properties = settings(max_examples=100, deadline=None, database=None)
@@ -494,7 +494,7 @@ def blocked(*args, **kwargs):
     raise OSError("the network was used")
 socket.socket = socket.create_connection = socket.getaddrinfo = blocked
 before = dict(os.environ)
-from tracer.tokenizer import gpt2
+from tracer.model.tokenizer import gpt2
 assert gpt2().encode("Hi 你!") == [17250, 220, 19526, 254, 0]
 assert gpt2().decode([19526, 254]) == "你" and len(gpt2().merge_steps("Hi 你!")) == 2
 assert dict(os.environ) == before, "the environment was changed"
@@ -509,7 +509,7 @@ def test_no_network_and_no_cache_files(tmp_path, variables):
     cache.mkdir()
     unset = ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
     environment = {name: value for name, value in os.environ.items() if name not in unset}
-    root = str(Path(module.__file__).resolve().parents[1])
+    root = str(Path(module.__file__).resolve().parents[2])
     environment |= {"TMPDIR": str(temporary), "HOME": str(temporary), "PYTHONPATH": root}
     environment |= {"PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     environment |= dict.fromkeys(variables, str(cache))

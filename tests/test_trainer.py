@@ -13,14 +13,16 @@ import pytest
 import torch
 from runs import ALONE, last
 
-from tracer import data, run_checkpoint
 from tracer.errors import UserError
-from tracer.evaluation import split_loss, window_starts
-from tracer.fit import Fit
-from tracer.fit_settings import FitSettings, read_settings, resumed_settings
-from tracer.learning_rate import learning_rate
-from tracer.model import GPT, Config
-from tracer.run_log import read_log
+from tracer.model.config import Config
+from tracer.model.gpt import GPT
+from tracer.trainer import checkpoints as run_checkpoint
+from tracer.trainer import corpus as data
+from tracer.trainer.evaluation import split_loss, window_starts
+from tracer.trainer.fit import Fit
+from tracer.trainer.log import read_log
+from tracer.trainer.schedule import learning_rate
+from tracer.trainer.settings import FitSettings, read_settings, resumed_settings
 
 # Settings ----------------------------------------------------------------------------------------------
 
@@ -288,7 +290,8 @@ def test_a_run_leaves_settings_log_and_checkpoints(settings):
 
 def test_best_stays_when_the_loss_rises(settings, monkeypatch):
     values = iter([4.0, 3.0, 5.0])
-    monkeypatch.setattr("tracer.fit.split_loss", lambda model, tokens, *_: next(values) if len(tokens) < 1000 else 9.0)
+    monkeypatch.setattr("tracer.trainer.fit.split_loss",
+                        lambda model, tokens, *_: next(values) if len(tokens) < 1000 else 9.0)
     Fit(settings, ALONE).run()
     folder = Path(settings.output)
     assert run_checkpoint.load_run(folder / "best.pt").update == 3
@@ -298,7 +301,8 @@ def test_best_stays_when_the_loss_rises(settings, monkeypatch):
 def test_the_model_that_a_run_starts_from_may_be_the_best(settings, monkeypatch):
     """What is called best is in best.pt, update 0 included."""
     values = iter([2.0, 3.0, 2.0])
-    monkeypatch.setattr("tracer.fit.split_loss", lambda model, tokens, *_: next(values) if len(tokens) < 1000 else 9.0)
+    monkeypatch.setattr("tracer.trainer.fit.split_loss",
+                        lambda model, tokens, *_: next(values) if len(tokens) < 1000 else 9.0)
     Fit(settings, ALONE).run()
     best = run_checkpoint.load_run(Path(settings.output) / "best.pt")
     torch.manual_seed(settings.seed)

@@ -17,7 +17,7 @@ from site_builder.parts import Parts, number_in_prose
 from site_builder.prose import LANGUAGES, kind_of, load_prose
 from site_builder.source import torch_sources
 from site_builder.strings import Strings, count
-from tracer.schema import Trace, View
+from tracer.format.schema import Trace, View
 
 TEXTS = ("training", "validation")
 NUMBER = re.compile(r"−?\d[\d,]*\.\d+(?:e−?\d+)?")

@@ -16,11 +16,12 @@ from trials import TRIALS
 
 from site_builder import cli, stamp, verified
 from site_builder.listing import LIST
-from tracer import origin, resources, schema
+from tracer import resources
 from tracer.errors import UserError
-from tracer.experiment_figures import finish, hashes, verify_experiment
-from tracer.experiment_schema import check_experiment
-from tracer.verify import Check
+from tracer.format import origin, schema
+from tracer.format.experiment_figures import finish, hashes, verify_experiment
+from tracer.format.experiments import check_experiment
+from tracer.format.verify import Check
 
 TRACES = Path(__file__).resolve().parent.parent / "traces"
 ROUTES = ("training", "generation", "long")
@@ -260,7 +261,7 @@ def test_another_verifier_looks_anew(traces, verifications, monkeypatch, tmp_pat
     source = tmp_path / "tracer"
     shutil.copytree(verified.TRACER, source)
     before = verified._verifier_hash()
-    for file in ("verify.py", "ops/gelu.py", "validation.py"):
+    for file in ("format/verify.py", "ops/gelu.py", "format/validation.py"):
         (source / file).write_text((source / file).read_text("utf-8") + "# another\n", "utf-8")
         verified._verifier_hash.cache_clear()
         monkeypatch.setattr(verified, "TRACER", source)

@@ -18,16 +18,16 @@ import numpy as np
 import orjson
 import pytest
 
-from tracer import schema
+from tracer.format import schema
+from tracer.format.schema import Trace
+from tracer.format.summary import summarise
+from tracer.format.verify import Check, check_hashes, check_step, check_summary, find_rounding, verify, wrong_values
 from tracer.ops import KINDS
 from tracer.ops.language import walk
 from tracer.ops.replay import Replay
 from tracer.ops.rounded import Rounded
-from tracer.record_generation import GenerationJob, record_generation
-from tracer.schema import Trace
-from tracer.summary import summarise
-from tracer.trace_builder import TraceBuilder
-from tracer.verify import Check, check_hashes, check_step, check_summary, find_rounding, verify, wrong_values
+from tracer.recording.generation import GenerationJob, record_generation
+from tracer.recording.trace_builder import TraceBuilder
 
 ROOT = Path(__file__).resolve().parent.parent
 TRACES = ROOT / "traces"
@@ -138,7 +138,8 @@ def test_verify_needs_no_torch():
 
 
 def test_the_format_and_the_operations_need_no_torch():
-    result = python(WITHOUT_TORCH + "import tracer.schema, tracer.ops, tracer.verify, tracer.summary, tracer.cli\n"
+    result = python(WITHOUT_TORCH + "import tracer.format.schema, tracer.ops, tracer.format.verify\n"
+                    "import tracer.format.summary, tracer.cli.commands\n"
                     "print([name for name in sys.modules if name.split('.')[0] == 'torch'])\n")
     assert (result.returncode, result.stdout.strip()) == (0, "[]"), result.stderr
 

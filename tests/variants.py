@@ -8,15 +8,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tracer import model as model_module
-from tracer.model import Config
+from tracer.format.schema import Trace
+from tracer.model import gpt as model_module
+from tracer.model.config import Config
+from tracer.model.optimizer import TrainingSettings
+from tracer.model.tokenizer import Tokenizer
 from tracer.ops import KINDS
 from tracer.ops.registry import define
-from tracer.record_generation import GenerationJob, past_context_job, record_generation
-from tracer.record_training import TrainingJob, record_training
-from tracer.schema import Trace
-from tracer.tokenizer import Tokenizer
-from tracer.training import TrainingSettings
+from tracer.recording.generation import GenerationJob, past_context_job, record_generation
+from tracer.recording.training import TrainingJob, record_training
 
 ARABIC, HEBREW = "مرحبا 12", "שלום, 3 עולם"
 

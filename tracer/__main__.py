@@ -1,5 +1,5 @@
-"""``python -m tracer``: see `tracer.cli`."""
+"""``python -m tracer``: see `tracer.cli.commands`."""
 
-from tracer.cli import main
+from tracer.cli.commands import main
 
 main()

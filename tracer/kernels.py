@@ -3,7 +3,7 @@
 torch computes with three libraries, each of which looks at the processor and chooses among kernels that round
 differently: its own (ATen), oneDNN (GELU) and MKL (matrix products).  120 updates amplify such a difference about
 a million times, so a recording asks all three for the kernels of AVX2, which a processor with wider vectors has
-too.  Whether the numbers then come out as they should is measured, in `tracer.kernel_probe`.
+too.  Whether the numbers then come out as they should is measured, in `tracer.model.kernel_probe`.
 """
 
 import os

@@ -31,7 +31,7 @@ PROGRAM = {
     "site_builder": (SITE_BUILDER, ("*.py", "*.toml", "prose/*.md")),
     "templates": (TEMPLATES, ("*.html",)),
     "static": (STATIC, ("*.js", "js/*.js", "css/*.css")),
-    "tracer": (TRACER, ("*.py", "ops/*.py")),
+    "tracer": (TRACER, ("*.py", "*/*.py")),
 }
 
 

@@ -1,0 +1,132 @@
+"""What the commands share: the group they belong to, the console, options, and checks before any work is done."""
+
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from tracer.cli import notes
+from tracer.command_line import SETTINGS
+from tracer.errors import UserError
+from tracer.kernels import KernelWarning, pin_kernels
+from tracer.resources import install_command
+
+NO_MEMORY = ("allocate memory", "Storage size calculation overflowed")  # what torch says then
+# What is recorded may hold brackets and colons: no markup.  In a file or a pipe no line is ever folded.
+out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 1000)
+err = Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+class _Command(click.Command):
+    """What goes wrong while it records or trains, told as a `UserError`."""
+
+    def invoke(self, context: click.Context):
+        notes.in_one_line(KernelWarning)
+        try:
+            return super().invoke(context)
+        except ArithmeticError as error:  # the recorder checks what it writes
+            raise UserError(f"{error}; this recording was not written: choose a smaller lr, or report this with the "
+                            "command you gave") from None
+        except (MemoryError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and not any(words in str(error) for words in NO_MEMORY):
+                raise
+            raise UserError("there is not enough memory for this model: choose a smaller batch, context, width or "
+                            "number of blocks") from None
+
+
+class _Group(click.Group):
+    command_class = _Command
+    group_class = type  # of its groups too
+
+
+@click.group(cls=_Group, context_settings=SETTINGS)
+def commands() -> None:
+    """Record one update and one generation of a tiny GPT, every number of it; train and run models of any size."""
+
+
+def needs(*packages: str, pin: bool = False) -> None:
+    """Raises `UserError` that says what to install when one of them is missing.
+
+    `pin`: torch shall take the kernels of a recording.
+    """
+    if pin:
+        pin_kernels()
+    try:
+        for package in packages:
+            importlib.import_module(package)
+    except ImportError as error:
+        raise UserError(f"{error.name} is not installed, recording needs it: run {install_command('record')}"
+                        ) from None
+
+
+def check_output(folder: Path) -> None:
+    """Raises `UserError` before any work is done for an output that cannot be written."""
+    place = folder.absolute()
+    while not place.exists():
+        place = place.parent
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        raise UserError(f"cannot write into {folder}: choose another --output ({_why_not(place)})")
+
+
+def _why_not(place: Path) -> str:
+    if not place.is_dir():
+        return f"{place} is a file"
+    if hasattr(os, "statvfs") and os.statvfs(place).f_flag & os.ST_RDONLY:
+        return f"{place} lies on a disk that can only be read"
+    return f"this user may not write into {place}"
+
+
+def check_output_file(path: Path) -> None:
+    """The same for a file."""
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: name a file as --output")
+    check_output(path.parent)
+
+
+def together(*options: Callable) -> Callable:
+    def add(function: Callable) -> Callable:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+class _Text(click.ParamType):
+    """Text of the command line.
+
+    Where the locale is not UTF-8, Python hands its bytes over as lone surrogates: they are read as UTF-8 here.
+    """
+
+    name = "text"
+
+    def convert(self, value: str, param, context) -> str:
+        try:
+            return value.encode(errors="surrogateescape").decode()
+        except UnicodeError:
+            return value  # no UTF-8 either: whoever takes the text says so
+
+
+TEXT = _Text()
+
+
+@contextmanager
+def progress(what: str, total: int, done: int = 0, quiet: bool = False):
+    """A bar on a terminal; a line for every tenth elsewhere.  `done`: how many were done before."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+               TextColumn("{task.fields[note]}"))
+    with Progress(*columns, console=err, disable=quiet or not err.is_terminal) as bar:
+        task = bar.add_task(what, total=total, completed=done, note="")
+
+        def advance(number: int, note: str) -> None:
+            bar.update(task, completed=number, note=note)
+            if not quiet and not err.is_terminal and (number == 1 or number % max(total // 10, 1) == 0):
+                err.print(f"{what} {number}/{total} {note}")
+
+        yield advance

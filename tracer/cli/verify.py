@@ -1,0 +1,54 @@
+"""The command that recomputes what was recorded."""
+
+import sys
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from tracer.cli.shared import commands, out
+from tracer.command_line import recordings
+
+
+@commands.command()
+@click.argument("traces", type=click.Path(path_type=Path), required=False)
+@click.option("--hashes/--no-hashes", default=True, help="Also check the hashes of what nothing recorded made.")
+@click.option("--brief", is_flag=True, help="A row for every kind of operation, not for every step.")
+def verify(traces: Path | None, hashes: bool, brief: bool) -> None:
+    """Recompute every recorded number from its operands, in NumPy, without torch.
+
+    TRACES is a folder of recordings with its experiments, or one file; without it, traces/ is taken, or where there is
+    none the recordings that come along.  Exits with 1 when a number does not follow.
+    """
+    from tracer.format.verify_folder import checks_of_all
+
+    found = []
+    for name, checks in checks_of_all(recordings(traces), hashes):
+        wrong = [check for check in checks if check.problem]
+        out.print(_table(name, checks, brief))
+        for check in wrong:
+            out.print(f"WRONG {name}: step {check.step} ({check.kind}): {check.problem}", style="bold red")
+        found += [f"{name}, {check.step}" for check in wrong]
+        values = sum(check.count for check in checks if check.kind not in ("sha256", "summary"))
+        out.print(f"{name}: {len(checks)} checks, {values:,} numbers recomputed, {len(wrong)} wrong")
+    if found:
+        out.print(f"WRONG in all: {len(found)}, the first: {found[0]}", style="bold red")
+        sys.exit(1)
+
+
+def _table(name: str, checks: list, brief: bool) -> Table:
+    table = Table(title=f"{name}: recorded (PyTorch, float32) against recomputed (NumPy, float64)")
+    for column in ("kind of operation", "checks") if brief else ("step", "kind of operation"):
+        table.add_column(column, overflow="fold", justify="right" if column == "checks" else "left")
+    for column in ("numbers", "largest absolute error", "largest relative error", "verdict"):
+        table.add_column(column, justify="right")
+    groups: dict = {}
+    for number, check in enumerate(checks):
+        groups.setdefault(check.kind if brief else number, []).append(check)
+    for members in groups.values():
+        wrong = sum(bool(check.problem) for check in members)
+        first = members[0]
+        table.add_row(*((first.kind, str(len(members))) if brief else (first.step, first.kind)),
+                      f"{sum(c.count for c in members):,}", f"{max(c.absolute for c in members):.3g}",
+                      f"{max(c.relative for c in members):.3g}", f"{wrong} wrong" if wrong else "ok")
+    return table

@@ -1,0 +1,242 @@
+"""From the JSON of a recording to its types.  Raises `UserError` for a part of another type, or with more to it."""
+
+import base64
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+
+from tracer.errors import UserError
+from tracer.format.files import ARRAY_SCHEMA, FILE, LABELS_SCHEMA, array_file, check_version, read_part
+from tracer.format.trace import DTYPES, Array, Chapter, Step, Trace, View
+from tracer.storage.strict_json import parse, read_bytes
+
+LARGEST = 2**26  # values of one array; no file of a few bytes may ask for more memory than a computer has
+MOST_HELD = 2**28  # bytes of all numbers that a recording holds in files
+MOST_AXES = 8
+MOST_PARTS = 50_000  # steps, arrays, views or lists of labels
+LONGEST_NAME = 200
+NONFINITE = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
+_HASH = re.compile(r"[0-9a-f]{64}")
+TRACE_KEYS = {"schema", "version", "route", "make", "summary", "labels", "chapters", "steps", "arrays",
+              "outline_sha256"}
+_STEP_KEYS = {"id", "kind", "target", "operands", "attributes", "rounding"}
+_ARRAY_KEYS = {"shape", "dtype", "axes", "labels", "sha256", "values", "nonfinite", "file", "same_as", "derived"}
+
+_REQUIRED = object()
+_TYPES = {dict: "an object", list: "a list", str: "a text", bool: "true or false", int: "a whole number",
+          float: "a number"}
+
+
+def _all(items, kind: type) -> bool:
+    """Whether every item, as JSON gave it, is a `kind`; true and false are no numbers, whole ones are."""
+    return set(map(type, items)) <= ({int, float} if kind is float else {kind})
+
+
+def _take(body, key: str, kind: type, where: str, *, of: type | None = None, default=_REQUIRED):
+    """`body[key]`, which must be a `kind`; in a list or an object every item must be an `of`."""
+    if not isinstance(body, dict):
+        raise UserError(f"{where} is not an object")
+    if key not in body:
+        if default is _REQUIRED:
+            raise UserError(f"{where} has no {key!r}")
+        return default
+    value = body[key]
+    if not _all([value], kind):
+        raise UserError(f"{key!r} of {where} is not {_TYPES[kind]}")
+    if of and not _all(value.values() if kind is dict else value, of):
+        raise UserError(f"{key!r} of {where} holds something that is not {_TYPES[of]}")
+    return value
+
+
+def _only(body: dict, keys: set[str], where: str) -> None:
+    for key in body:
+        if key not in keys:
+            raise UserError(f"{where} has {key!r}, which this program does not know")
+
+
+def _name(name: str, what: str) -> str:
+    """A name that can stand in a message, in a table and in an address."""
+    if not name or len(name) > LONGEST_NAME or not name.isprintable():
+        raise UserError(f"{name[:LONGEST_NAME]!r} is no name for {what}: it is empty, too long, or holds signs "
+                        "that cannot be shown")
+    return name
+
+
+def _few(items, what: str):
+    if len(items) > MOST_PARTS:
+        raise UserError(f"the trace has {len(items):,} {what}, of which {MOST_PARTS:,} are read at most")
+    return items
+
+
+def from_json(body: dict, folder: Path) -> Trace:
+    _only(body, TRACE_KEYS, "the trace")
+    steps = [_step_from_json(s) for s in _few(_take(body, "steps", list, "the trace", of=dict), "steps")]
+    arrays = _few(_take(body, "arrays", dict, "the trace", of=dict), "arrays")
+    chapters = _few(_take(body, "chapters", list, "the trace", of=dict), "chapters")
+    labels = _few(_take(body, "labels", dict, "the trace"), "lists of labels")
+    trace = Trace(
+        route=_take(body, "route", str, "the trace"), make=_take(body, "make", dict, "the trace"),
+        summary=_take(body, "summary", dict, "the trace"), labels=labels,
+        chapters=[_chapter_from_json(chapter) for chapter in chapters],
+        steps={step.id: step for step in steps},
+        arrays={name: _array_from_json(name, array) for name, array in arrays.items()},
+        folder=folder, outline_sha256=_take(body, "outline_sha256", str, "the trace"),
+    )
+    if len(trace.steps) < len(steps):
+        raise UserError("two steps have the same id")
+    _load_files(trace)
+    for name, labels in trace.labels.items():
+        _read_labels(trace, name, labels)
+    return trace
+
+
+def _chapter_from_json(body: dict) -> Chapter:
+    chapter = _name(_take(body, "id", str, "a chapter"), "a chapter")
+    _only(body, {"id", "views"}, f"chapter {chapter}")
+    views = _take(body, "views", list, f"chapter {chapter}", of=dict)
+    return Chapter(chapter, [_view_from_json(view, chapter) for view in _few(views, f"views in chapter {chapter}")])
+
+
+def _view_from_json(body: dict, chapter: str) -> View:
+    view = _name(_take(body, "id", str, f"a view of chapter {chapter}"), "a view")
+    _only(body, {"id", "steps", "arrays"}, f"view {view}")
+    steps, arrays = (_take(body, key, list, f"view {view}", of=str) for key in ("steps", "arrays"))
+    return View(view, steps, arrays)
+
+
+def _step_from_json(body: dict) -> Step:
+    name = _name(_take(body, "id", str, "a step"), "a step")
+    where = f"step {name}"
+    _only(body, _STEP_KEYS, where)
+    rounding = _take(body, "rounding", dict, where, of=float, default={})
+    if not all(_NUMBER.fullmatch(index) for index in rounding):
+        raise UserError(f"'rounding' of {where} has an index that is not a whole number")
+    return Step(name, _take(body, "kind", str, where), _take(body, "target", str, where),
+                _take(body, "operands", dict, where, of=str),
+                _take(body, "attributes", dict, where, of=float, default={}),
+                {int(index): float(value) for index, value in rounding.items()})
+
+
+def _array_from_json(name: str, body: dict) -> Array:
+    where = f"array {_name(name, 'an array')}"
+    _only(body, _ARRAY_KEYS, where)
+    file, same_as, sha256 = (_take(body, key, str, where, default=None) for key in ("file", "same_as", "sha256"))
+    array = Array(name, tuple(_take(body, "shape", list, where, of=int)), _take(body, "dtype", str, where),
+                  tuple(_take(body, "axes", list, where, of=str)),
+                  _take(body, "labels", dict, where, of=str, default={}), file=file, same_as=same_as,
+                  derived=_take(body, "derived", bool, where, default=False), sha256=sha256)
+    if array.dtype not in DTYPES:
+        raise UserError(f"{where} has unknown dtype {array.dtype!r}")
+    if len(array.shape) > MOST_AXES or not all(0 <= n <= LARGEST for n in array.shape) or array.size > LARGEST:
+        raise UserError(f"{where} has the impossible shape {list(array.shape[:MOST_AXES])}")
+    if sha256 is not None and not _HASH.fullmatch(sha256):
+        raise UserError(f"'sha256' of {where} is not 64 hexadecimal digits")
+    if sum(("values" in body, array.file is not None, array.same_as is not None, array.derived)) != 1:
+        raise UserError(f"{where} must have exactly one of values, file, same_as and derived")
+    if "nonfinite" in body and "values" not in body:
+        raise UserError(f"{where} has 'nonfinite' and no values")
+    if "values" in body:
+        array.data = _values_from_json(array, body)
+    return array
+
+
+def _values_from_json(array: Array, body: dict) -> np.ndarray:
+    where = f"array {array.name}"
+    values = list(_take(body, "values", list, where))
+    if len(values) != array.size:
+        raise UserError(f"{where} has {len(values)} values, its shape {list(array.shape)} needs {array.size}")
+    odd = {}
+    for index, word in _take(body, "nonfinite", dict, where, of=str, default={}).items():
+        if not _NUMBER.fullmatch(index) or int(index) >= len(values) or values[int(index)] is not None:
+            raise UserError(f"{where} has no null at {index!r} for {word!r} to stand for")
+        if word not in NONFINITE or array.dtype == "int64":
+            raise UserError(f"{where} says {word!r} at {index}, which none of its values can be")
+        odd[int(index)] = NONFINITE[word]
+        values[int(index)] = 0
+    if not _all(values, int if array.dtype == "int64" else float):
+        raise UserError(f"{where} holds a value that is not a number of dtype {array.dtype}")
+    return _as_array(array, values, odd)
+
+
+def _as_array(array: Array, values: list, odd: dict[int, float]) -> np.ndarray:
+    try:
+        with np.errstate(over="ignore"):  # a float32 too large becomes infinite
+            flat = np.array(values, dtype=DTYPES[array.dtype])
+    except OverflowError:
+        flat = np.array([np.inf])
+    if not np.isfinite(flat).all():
+        raise UserError(f"array {array.name} holds a value that is too large for {array.dtype}")
+    for index, value in odd.items():
+        flat[index] = value
+    return flat.reshape(array.shape)
+
+
+def _load_files(trace: Trace) -> None:
+    """The numbers in files, once it is known that they are not too many."""
+    arrays = [array for array in trace.arrays.values() if array.file is not None]
+    held = sum(array.size * DTYPES[array.dtype].itemsize for array in arrays)
+    if held > MOST_HELD:
+        raise UserError(f"its array files hold {held:,} bytes of numbers, of which {MOST_HELD:,} are read at most")
+    for array in arrays:
+        try:
+            array.data = _load_file(trace.folder, array)
+        except UserError as error:
+            raise UserError(f"array file {array.file}: {error}") from None
+
+
+def _load_file(folder: Path, array: Array) -> np.ndarray:
+    """The numbers in a file, which has one form only: what `array_file` writes."""
+    if not FILE.fullmatch(array.file):
+        raise UserError(f"it has no name that this program gives, array {array.name} cannot be in it")
+    raw_size = array.size * DTYPES[array.dtype].itemsize
+    before, after = array_file(array, b"")[:-3], b'"}'
+    whole = len(before) + 4 * math.ceil(raw_size / 3) + len(after)
+    content = read_bytes(folder / array.file, whole + 1000).removesuffix(b"\n")
+    if len(content) != whole or not content.startswith(before) or not content.endswith(after):
+        raise UserError(_why_not(content, array))
+    text = content[len(before):-len(after)]
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except ValueError as error:  # not base64
+        raise UserError(f"it is damaged ({error})") from None
+    if len(raw) != raw_size:
+        raise UserError(f"it does not hold the {array.dtype} {list(array.shape)} that {array.name} needs")
+    return np.frombuffer(raw, dtype=DTYPES[array.dtype]).reshape(array.shape).copy()
+
+
+def _why_not(content: bytes, array: Array) -> str:
+    """What is wrong with an array file that is not as it is written."""
+    body = parse(content)
+    check_version(body, ARRAY_SCHEMA)
+    text = _take(body, "base64", str, "it")
+    if body.get("dtype") != array.dtype or body.get("shape") != list(array.shape):
+        return f"it does not hold the {array.dtype} {list(array.shape)} that {array.name} needs"
+    try:
+        base64.b64decode(text, validate=True)
+    except ValueError as error:
+        return f"it is damaged ({error})"
+    return f"it does not hold the {array.dtype} {list(array.shape)} that {array.name} needs, in the form that it has"
+
+
+def _read_labels(trace: Trace, name: str, labels) -> None:
+    """Check a list of labels; one in a file is read, once a file."""
+    if isinstance(labels, list):
+        if not _all(labels, str):
+            raise UserError(f"labels {name} hold something that is not a text")
+        return
+    if not isinstance(labels, dict):
+        raise UserError(f"labels {name} are neither a list nor in a file")
+    _only(labels, {"file", "length"}, f"labels {name}")
+    file, length = _take(labels, "file", str, f"labels {name}"), _take(labels, "length", int, f"labels {name}")
+    if not FILE.fullmatch(file):
+        raise UserError(f"label file {file} of labels {name} has no name that this program gives")
+    if file not in trace.label_files:
+        body = read_part(trace.folder, file, LABELS_SCHEMA)
+        _only(body, {"schema", "version", "labels"}, f"label file {file}")
+        trace.label_files[file] = _take(body, "labels", list, f"label file {file}", of=str)
+    if len(trace.label_files[file]) != length:
+        raise UserError(f"label file {file} has {len(trace.label_files[file])} labels, not the {length} "
+                        f"of labels {name}")

@@ -1,0 +1,130 @@
+"""What of a recorded experiment follows from the rest of it, and the hashes that hold what does not.
+
+Measured are losses, seconds and samples: nothing in the file can give them again, so a SHA-256 holds each part.
+All else is computed again: the updates of every column, parameters and bytes from the shape, medians and sums of
+seconds where the single measurements are recorded, and the figures of ``summary``.
+"""
+
+import hashlib
+import statistics
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import orjson
+
+from tracer.format.sizes import cache_bytes, parameter_count
+from tracer.format.verify import Check, difference
+
+POINTS = 200  # of a curve, at most
+FOLLOWS = "recorded {said}, what it follows from gives {given}"
+
+
+def summarise(body: dict) -> list[dict]:
+    """The headline figures: for each depth, or for each prompt length."""
+    if "runs" in body:
+        return [_run_summary(run, body["runs"][0]) for run in body["runs"]]
+    return [{"prompt": point["prompt"], "ratio": _ratio(point["uncached_seconds"], point["cached_seconds"])}
+            for point in body["points"]]
+
+
+def _run_summary(run: dict, shallow: dict) -> dict:
+    tested = run["evaluations"]
+    lowest = min(range(len(tested["update"])), key=tested["validation"].__getitem__)
+    return {"blocks": run["blocks"], "updates": run["curve"]["update"][-1], "train": tested["train"][-1],
+            "validation": tested["validation"][-1],
+            "lowest": {"update": tested["update"][lowest], "validation": tested["validation"][lowest]},
+            "ratio": _ratio(run["seconds_per_update"], shallow["seconds_per_update"])}
+
+
+def _ratio(value: float, by: float) -> float | None:
+    return digits(value / by) if by else None
+
+
+def digits(value: float) -> float:
+    """To 4 digits, as measured seconds are recorded."""
+    return float(f"{value:.4g}")
+
+
+def parts(body: dict) -> dict[str, object]:
+    """What a hash holds: place → value.  Together they are the whole experiment but its summary."""
+    found: dict[str, object] = {}
+    _add_parts(found, "make", body["make"])
+    key = "runs" if "runs" in body else "points"
+    for number, item in enumerate(body[key]):
+        _add_parts(found, f"{key}.{number}", item)
+    return found
+
+
+def _add_parts(found: dict[str, object], place: str, body: dict) -> None:
+    """The single values of an object together; each list, and each object in it, by itself."""
+    single = {name: value for name, value in body.items() if not isinstance(value, dict | list)}
+    if single:
+        found[place] = single
+    for name, value in body.items():
+        if isinstance(value, dict):
+            _add_parts(found, f"{place}.{name}", value)
+        elif isinstance(value, list):
+            found[f"{place}.{name}"] = value
+
+
+def hashes(body: dict) -> dict[str, str]:
+    """SHA-256 of every one of the `parts`, over its JSON with sorted keys."""
+    return {place: hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
+            for place, value in parts(body).items()}
+
+
+def finish(body: dict) -> dict:
+    """`body` with its summary and its hashes."""
+    return body | {"summary": summarise(body), "sha256": hashes(body)}
+
+
+def verify_experiment(body: dict, *, hashed: bool = True) -> Iterator[Check]:
+    """A `Check` (with `hashed`) for every part, for whatever follows from the rest, and for the summary."""
+    for place, digest in hashes(body).items() if hashed else ():
+        yield Check(place, "sha256", 1, problem="" if digest == body["sha256"][place] else
+                    "it is not what was recorded (sha256 differs)")
+    for place, said, computed in _recomputed(body):
+        count = len(computed) if isinstance(computed, list) else 1
+        yield Check(place, "experiment", count, problem=difference(said, computed, "", FOLLOWS))
+    yield Check("summary", "summary", len(body["summary"]),
+                problem=difference(body["summary"], summarise(body), "", FOLLOWS))
+
+
+def _recomputed(body: dict) -> Iterator[tuple[str, object, object]]:
+    """Place, what stands there, and what the rest of the experiment gives for it."""
+    make = body["make"]
+    if "runs" in body:
+        for number, run in enumerate(body["runs"]):
+            yield from ((f"runs.{number}.{place}", *pair) for place, *pair in _recomputed_run(run, make))
+        return
+    shape = _shape(**make["config"])
+    yield "make.parameters", make["parameters"], parameter_count(shape)
+    yield "make.bytes_per_token", make["bytes_per_token"], cache_bytes(shape)
+    for number, point in enumerate(body["points"]):
+        tokens = point["prompt"] + make["new_tokens"] - 1  # the last new token is never read again
+        yield f"points.{number}.cache_bytes", point["cache_bytes"], cache_bytes(shape) * tokens
+        for way in ("cached_seconds", "uncached_seconds"):
+            if "times" in point:
+                yield f"points.{number}.{way}", point[way], digits(statistics.median(point["times"][way]))
+
+
+def _recomputed_run(run: dict, make: dict) -> Iterator[tuple[str, object, object]]:
+    settings = make["settings"]
+    shape = _shape(vocabulary=make["vocabulary"], context=settings["context"], width=settings["width"],
+                   heads=settings["heads"], blocks=run["blocks"])
+    updates, every = settings["updates"], settings["evaluate_every"]
+    stride = -(-updates // POINTS)
+    tested = [*range(0, updates, every), updates]
+    yield "parameters", run["parameters"], parameter_count(shape)
+    yield "curve.update", run["curve"]["update"], [min(end, updates) for end in range(stride, updates + stride, stride)]
+    yield "evaluations.update", run["evaluations"]["update"], tested
+    yield "samples", [sample["update"] for sample in run["samples"]], tested
+    if "times" in run:
+        yield "seconds_per_update", run["seconds_per_update"], digits(statistics.median(run["times"]))
+    if "seconds" in run["curve"]:
+        yield "training_seconds", run["training_seconds"], round(sum(run["curve"]["seconds"]), 1)
+
+
+def _shape(vocabulary: int, context: int, width: int, heads: int, blocks: int, **other) -> SimpleNamespace:
+    return SimpleNamespace(vocabulary=vocabulary, context=context, width=width, heads=heads, blocks=blocks,
+                           head_width=width // heads, tied=other.get("tied", True))

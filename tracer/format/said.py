@@ -1,0 +1,107 @@
+"""Whether what a recording says of itself, in texts and settings, is what its arrays hold.
+
+Steps are recomputed, and so are the headline figures; but a page also shows the text that was trained on, the
+shape of the model, the settings and the token beside each id.
+"""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracer.format.routes import ids_and_bytes
+from tracer.format.trace import Step, Trace
+
+EPS = 1e-5  # of a layer norm, where the recording says nothing else
+
+
+def wrongly_said(trace: Trace) -> str:
+    """The first thing that is said and is not so; empty where all is so, and for routes that say nothing."""
+    if trace.route not in ("training", "generation", "long"):
+        return ""
+    parts = (_texts, _shape, _steps, _counts, _words, _labels)
+    return next((problem for part in parts for problem in part(trace)), "")
+
+
+def _texts(trace: Trace) -> Iterator[str]:
+    make = trace.make
+    said = {"text": make.get("text", make.get("prompt")), "validation": make.get("validation_text")}
+    for prefix, text in said.items():
+        if text is not None and text.encode(errors="replace") != bytes(trace.values(f"{prefix}.bytes").tolist()):
+            yield f"{prefix}: the bytes are not those of the text {text!r:.80} that make says"
+
+
+def _shape(trace: Trace) -> Iterator[str]:
+    config, arrays, names = trace.make["config"], trace.arrays, trace.make["parameters"]
+    prefix = "" if trace.route == "training" else "trained."
+    table = arrays[prefix + trace.make["token_table"]].shape
+    if table != (config["vocabulary"], config["width"]):
+        yield f"the token table is {list(table)}, make says {[config['vocabulary'], config['width']]}"
+    positions = arrays.get(f"{prefix}position_embedding.weight")
+    if positions and positions.shape[0] != config["context"]:
+        yield f"there are {positions.shape[0]} positions, make says {config['context']}"
+    blocks = {int(found[1]) for name in names if (found := re.match(r"(?:trained\.)?blocks\.(\d{1,4})\.", name))}
+    if blocks != set(range(config["blocks"])):
+        yield f"the blocks are {sorted(blocks)}, make says {config['blocks']}"
+
+
+def _steps(trace: Trace) -> Iterator[str]:
+    for step in trace.steps.values():
+        for name, value in _settings(trace, step).items():
+            if step.attributes.get(name, value) != value:
+                yield f"step {step.id} has {name} {step.attributes[name]}, make says {value}"
+        if step.kind == "scaled_scores" and step.target == "out":
+            heads = trace.arrays[step.id].shape[0]
+            if heads != trace.make["config"]["heads"]:
+                yield f"step {step.id} has {heads} heads, make says {trace.make['config']['heads']}"
+
+
+def _settings(trace: Trace, step: Step) -> dict:
+    """The attributes that make says for a kind of step."""
+    make = trace.make
+    match step.kind:
+        case "dropout":
+            return {"p": make["config"]["dropout"]}
+        case "layer_norm":
+            return {"eps": make["config"].get("norm_eps", EPS)}
+        case "temperature":
+            return {"temperature": make.get("temperature")}
+        case "adamw":
+            names = ("lr", "beta1", "beta2", "eps")
+            decay = make["settings"]["weight_decay"] if len(trace.arrays[step.id].shape) >= 2 else 0
+            return {name: make["settings"][name] for name in names} | {"weight_decay": decay, "step": 1}
+    return {}
+
+
+def _counts(trace: Trace) -> Iterator[str]:
+    make, arrays = trace.make, trace.arrays
+    if trace.route == "training":
+        if arrays["series.loss"].size != make["settings"]["updates"]:
+            yield f"there are {arrays['series.loss'].size} losses, make says {make['settings']['updates']} updates"
+        return
+    count = min(make["top_k"], make["config"]["vocabulary"])
+    for name, array in arrays.items():
+        if name.endswith("top_k.ids") and array.size != count:
+            yield f"array {name} has {array.size} candidates, make says {count}"
+    if make["rounds"] > make["max_new_tokens"]:
+        yield f"there are {make['rounds']} rounds, make says at most {make['max_new_tokens']}"
+
+
+def _words(trace: Trace) -> Iterator[str]:
+    """The second forward pass has the masks of the first."""
+    for name in trace.arrays:
+        first = name.removeprefix("again.")
+        if first != name and name.endswith(".word") and first in trace.arrays \
+                and not np.array_equal(trace.values(first), trace.values(name)):
+            yield f"array {name} is not the word of the first pass"
+
+
+def _labels(trace: Trace) -> Iterator[str]:
+    """Beside an id stands its token, beside a byte its two hexadecimal digits."""
+    vocabulary = trace.label_list("vocabulary")
+    for array, end in ids_and_bytes(trace):
+        for axis, labels in array.labels.items():
+            values = trace.values(array.name).tolist()
+            if array.axes == (axis,) and trace.label_list(labels) != [
+                    f"{value:02X}" if end == 256 else vocabulary[value] for value in values]:
+                yield f"labels {labels} are not those of the numbers in {array.name}"

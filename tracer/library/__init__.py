@@ -1,0 +1,1 @@
+"""What is done with a model: text from it, counts, what its heads look at."""

@@ -1,0 +1,95 @@
+"""Arithmetic and memory of a model, counted from its config without building it."""
+
+import math
+from dataclasses import dataclass
+
+from tracer.errors import UserError
+from tracer.format.sizes import FLOAT, cache_bytes, parameter_count, parameter_parts
+from tracer.model.config import Config
+
+__all__ = ["cache_bytes", "flops_per_token", "mfu", "parameter_count", "parameter_parts", "training_memory"]
+
+
+def flops_per_token(config: Config, length: int | None = None) -> int:
+    """6N + 12·L·H·Q·T: floating-point operations of forward and backward for one token.
+
+    N: parameters without the position table, which multiplies nothing; Q: width of a head; T: `length`
+    of the sequence, the whole context by default.  (Chowdhery et al. 2022, PaLM, appendix B.)
+    """
+    T = config.context if length is None else length
+    attention = 12 * config.blocks * config.heads * config.head_width * T
+    return 6 * parameter_count(config, positions=False) + attention
+
+
+def mfu(config: Config, tokens_per_second: float, peak_flops: float, length: int | None = None) -> float:
+    """Model FLOPs utilisation: the share of the device's peak that training uses.
+
+    `peak_flops`: operations per second that the device can do at most, by its data sheet.
+    """
+    for what, value, unit in (("peak", peak_flops, "operations"), ("speed", tokens_per_second, "tokens")):
+        if not 0 < value < math.inf:
+            raise UserError(f"the {what} must be above 0 {unit} per second and finite, not {value}")
+    return flops_per_token(config, length) * tokens_per_second / peak_flops
+
+
+@dataclass(frozen=True)
+class TrainingMemory:
+    """Bytes that training needs at once, in float32; see `training_memory`."""
+
+    parameters: int
+    gradients: int
+    moments: int
+    activations: int
+    backward: int
+
+    @property
+    def total(self) -> int:
+        return self.parameters + self.gradients + self.moments + self.activations + self.backward
+
+
+def training_memory(config: Config, batch: int, length: int | None = None) -> TrainingMemory:
+    """What a training step of the fused form with AdamW needs in float32 on a processor.
+
+    Gradients are there while another forward and backward runs (accumulation, or gradients kept).
+    `activations`: what autograd keeps from the forward for the backward.  `backward`: what comes on top
+    where the backward needs most.  `batch` sequences of `length` tokens, the whole context by default.
+    """
+    T = config.context if length is None else length
+    if not 1 <= T <= config.context or batch < 1:
+        raise UserError(f"a batch of {batch} × {T} tokens does not fit a context of {config.context}: at least one "
+                        "sequence, at most the context")
+    weights, kept = FLOAT * parameter_count(config), batch * T * _kept_per_token(config, T)
+    most = _backward_numbers(config, batch * T, kept)
+    return TrainingMemory(weights, weights, 2 * weights, FLOAT * kept, FLOAT * (most - kept))
+
+
+def _kept_per_token(config: Config, length: int) -> int:
+    """Numbers that autograd keeps of each token.
+
+    Without dropout a block keeps its two norms' inputs and statistics, the inputs of its four products
+    (1 + 1 + 1 + 4 widths), Q, K, V, one log-sum a head, and the input of GELU (4 widths).  With
+    dropout there is no fused attention kernel on a processor: the weights, their mask and their product
+    are kept, `length` numbers a head each, and the two masks of the residual branches.  (A single
+    sequence then keeps 2 widths a block more.)
+    """
+    D, H, dropout = config.width, config.heads, config.dropout > 0
+    block = 18 * D + 4 + 3 * H * length if dropout else 16 * D + 4 + H
+    ends = D + 2 + D + config.vocabulary  # the final norm, the head, the logarithms of the probabilities
+    return config.blocks * block + ends + (D if dropout else 0)
+
+
+def _backward_numbers(config: Config, tokens: int, kept: int) -> int:
+    """Numbers alive, the parameters' own apart, at the moment of the backward that has most of them.
+
+    The caller holds the logits all the while.  The gradient that the shared table gets from the head waits
+    for the one from the embedding.
+    """
+    V, D = config.vocabulary, config.width
+    logits, table, waiting = tokens * V, V * D, V * D if config.tied else 0
+    softmax = kept + 3 * logits  # logits, the gradient of the loss, the gradient of the logits
+    head = kept + logits + tokens * D + table  # the logarithms are free by now
+    mlp = kept + waiting + 3 * tokens * D + 4 * D * D
+    # The backward of the tanh form of GELU has two temporary arrays of 4 widths, that of the exact form has one.
+    gelu = kept + waiting + (6 if config.dropout else 7) * tokens * D if config.activation == "gelu_tanh" else 0
+    embedding = logits + 2 * waiting + table
+    return max(softmax, head, mlp, gelu, embedding)

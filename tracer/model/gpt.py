@@ -1,0 +1,262 @@
+"""A GPT-2-style language model in which every operation is a module of `tracer.model.layers`.
+
+Read `GPT.forward` and `Block.forward` first; shapes stand in trailing comments.  B is the batch,
+T the number of positions, D the width, H the heads, V the vocabulary.
+
+A model is `explicit` or not.  Explicit, every operation is a module call, and `details` are kept: what a
+recording needs, and the form whose bits the recordings hold.  Otherwise a block is a few kernels
+(`tracer.model.fused`), dropout is torch's own, and nothing is kept: the same function, faster.  Hooks then see
+a block as a whole.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from tracer.errors import UserError
+from tracer.model.cache import Cache, LayerCache
+from tracer.model.config import ACTIVATIONS, Config
+from tracer.model.fused import FusedBlock, causal
+from tracer.model.layers import (
+    GELU,
+    Add,
+    AppendRows,
+    CausalMask,
+    ConcatenateHeads,
+    CrossEntropy,
+    Dropout,
+    Embedding,
+    LastPosition,
+    LayerNorm,
+    Linear,
+    Mean,
+    Positions,
+    ScaledScores,
+    Softmax,
+    SplitHeads,
+    TiedHead,
+    WeightedSum,
+)
+
+
+class Attention(nn.Module):
+    """Causal multi-head self-attention with one fused product for Q, K and V."""
+
+    def __init__(self, config: Config):
+        super().__init__()
+        D, feature = config.width, ("feature", config.width)
+        weights = ("head", "query_position", "key_position")
+        self.qkv = Linear(feature, ("qkv", 3 * D))
+        self.split = SplitHeads(config.heads, config.head_width)
+        self.key_cache, self.value_cache = AppendRows(), AppendRows()
+        self.scores = ScaledScores()
+        self.mask = CausalMask()
+        self.softmax = Softmax(weights)
+        self.weights_dropout = Dropout(config.dropout, weights)
+        self.weighted_sum = WeightedSum()
+        self.concatenate = ConcatenateHeads(config.head_width)
+        self.projection = Linear(feature, feature)
+        self.dropout = Dropout(config.dropout, ("position", "feature"))
+
+    def forward(self, x: Tensor, cache: LayerCache | None = None, allowed: Tensor | None = None) -> Tensor:
+        query, key, value = self.split(self.qkv(x))                         # (B, H, T, D/H) each
+        if cache is not None:
+            key, value = self._with_cached(cache, key, value)               # (B, H, S, D/H) each
+        scores = self.scores(query, key)                                    # (B, H, T, S)
+        if allowed is not None:
+            scores = self.mask(scores, allowed)
+        elif query.size(2) > 1 or key.size(2) == 1:  # one new position may see all that are cached
+            scores = self.mask(scores)
+        weights = self.softmax(scores)                                      # (B, H, T, S)
+        heads = self.weighted_sum(self.weights_dropout(weights), value)     # (B, H, T, D/H)
+        return self.dropout(self.projection(self.concatenate(heads)))       # (B, T, D)
+
+    def _with_cached(self, cache: LayerCache, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        past_key, past_value = cache.so_far()
+        cache.append(torch.stack((key, value)))
+        if past_key.size(2) == 0:
+            return key, value
+        return self.key_cache(past_key, key), self.value_cache(past_value, value)
+
+
+class MLP(nn.Module):
+    def __init__(self, config: Config):
+        super().__init__()
+        feature, hidden = ("feature", config.width), ("hidden", 4 * config.width)
+        self.up = Linear(feature, hidden)
+        self.gelu = GELU(config.activation)
+        self.down = Linear(hidden, feature)
+        self.dropout = Dropout(config.dropout, ("position", "feature"))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.dropout(self.down(self.gelu(self.up(x))))               # (B, T, D) → (B, T, 4D) → (B, T, D)
+
+
+class Block(nn.Module):
+    explicit = True
+
+    def __init__(self, config: Config):
+        super().__init__()
+        self.config = config
+        self.norm_1 = LayerNorm(config.width, config.norm_eps)
+        self.attention = Attention(config)
+        self.residual_1 = Add()
+        self.norm_2 = LayerNorm(config.width, config.norm_eps)
+        self.mlp = MLP(config)
+        self.residual_2 = Add()
+
+    def forward(self, x: Tensor, cache: LayerCache | None = None, allowed: Tensor | None = None) -> Tensor:
+        if not self.explicit:
+            return self.fused()(x, cache, allowed)
+        x = self.residual_1(x, self.attention(self.norm_1(x), cache, allowed))
+        return self.residual_2(x, self.mlp(self.norm_2(x)))
+
+    def fused(self) -> FusedBlock:
+        """The same function in a few kernels, with the parameters and the mode of now."""
+        config, attention, mlp = self.config, self.attention, self.mlp
+        modules = (self.norm_1, attention.qkv, attention.projection, self.norm_2, mlp.up, mlp.down)
+        return FusedBlock(config.heads, config.head_width, config.norm_eps, ACTIVATIONS[config.activation],
+                          config.dropout if self.training else 0.0, *((m.weight, m.bias) for m in modules))
+
+
+class GPT(nn.Module):
+    """Token ids to logits, and with targets the loss.  Radford et al. 2019, with dropout and exact GELU."""
+
+    parameter_axes = {"head_table": ("row", "feature")}
+    # The main step that each part of the model belongs to; a part not named here is one of its own.
+    chapters = {"positions": "embedding", "token_embedding": "embedding", "position_embedding": "embedding",
+                "embedding_sum": "embedding", "embedding_dropout": "embedding", "final_norm": "head",
+                "last_position": "head", "cross_entropy": "loss"}
+
+    def __init__(self, config: Config, explicit: bool = True):
+        super().__init__()
+        self.config = config
+        self.positions = Positions()
+        self.token_embedding = Embedding(config.vocabulary, config.width)
+        self.position_embedding = Embedding(config.context, config.width)
+        self.embedding_sum = Add()
+        self.embedding_dropout = Dropout(config.dropout, ("position", "feature"))
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.blocks))
+        self.final_norm = LayerNorm(config.width, config.norm_eps)
+        self.last_position = LastPosition()
+        self.head = TiedHead()
+        self.head_table = None if config.tied else nn.Parameter(torch.empty(config.vocabulary, config.width))
+        self.cross_entropy = CrossEntropy()
+        self.loss = Mean()
+        self.explicit = explicit
+        initialise(self)
+
+    @property
+    def explicit(self) -> bool:
+        """Whether every step is a module call, as a recording needs it, and dropout draws our own masks."""
+        return self._explicit
+
+    @explicit.setter
+    def explicit(self, explicit: bool) -> None:
+        self._explicit = explicit
+        for module in self.modules():
+            if hasattr(type(module), "explicit") and module is not self:
+                module.explicit = explicit
+
+    @property
+    def output_table(self) -> Tensor:
+        """The table (V, D) that makes the logits."""
+        return self.token_embedding.weight if self.head_table is None else self.head_table
+
+    def forward(self, ids: Tensor, targets: Tensor | None = None, cache: Cache | None = None,
+                padding: Tensor | None = None,
+                blocks: Sequence[FusedBlock] | None = None) -> tuple[Tensor, Tensor | None]:
+        """Logits and mean loss.
+
+        `ids`, `targets`: (B, T) int64.  With targets, the logits of all positions (B, T, V) and the
+        loss; without, the logits of the last position (B, 1, V), all that generation needs, and None.
+        With a `cache`, `ids` follow what it holds, and are added to it.  `padding`: (B,) int64, how many
+        ids at the start of each row (the cached ones counted) only fill it up; nothing looks at them.
+        `blocks`: the fused forms of the blocks, from who has looked them up before (`fused_blocks`).
+        Raises `UserError` when the positions exceed the context or the cache.
+        """
+        T, past = ids.size(1), 0 if cache is None else cache.length
+        self._check_length(past + T, cache)
+        tokens = self.token_embedding(ids)                                    # (B, T, D)
+        places = self._places(ids, past, padding)                             # (T, D) or (B, T, D)
+        x = self.embedding_dropout(self.embedding_sum(tokens, places))        # (B, T, D)
+        layers: Iterable = [None] * len(self.blocks) if cache is None else cache.layers
+        allowed = None if padding is None else seen(padding, T, past + T)     # (B, 1, T, S)
+        for block, layer in zip(blocks or self.blocks, layers, strict=True):
+            x = block(x, layer, allowed)
+        x = self.final_norm(x)
+        if targets is None:
+            last = self.last_position(x) if self.explicit else x[:, -1:]      # (B, 1, D)
+            return self.head(last, self.output_table), None                   # (B, 1, V)
+        logits = self.head(x, self.output_table)                              # (B, T, V)
+        return logits, self.loss(self.cross_entropy(logits, targets))
+
+    def fused_blocks(self) -> list[FusedBlock] | None:
+        """The blocks' fused forms, for many calls between which no parameter is replaced; None when `explicit`."""
+        return None if self._explicit else [block.fused() for block in self.blocks]
+
+    def _check_length(self, length: int, cache: Cache | None) -> None:
+        if length > self.config.context:
+            raise UserError(f"{length} tokens do not fit the context of {self.config.context}: "
+                            "shorten the text or choose a longer context")
+        if cache is not None and length > cache.capacity:
+            raise UserError(f"{length} tokens do not fit a cache of {cache.capacity}: make a larger one")
+
+    def _places(self, ids: Tensor, past: int, padding: Tensor | None) -> Tensor:
+        """The rows of the position table for `ids`, of which the first stands at position `past`."""
+        if padding is not None:  # each row counts from its own first token
+            places = torch.arange(past, past + ids.size(1), device=ids.device) - padding.unsqueeze(1)
+            return self.position_embedding(places.clamp(min=0))               # (B, T, D)
+        if self.explicit:
+            return self.position_embedding(self.positions(ids, past))         # (T, D)
+        return self.position_embedding.weight[past:past + ids.size(1)]        # (T, D)
+
+    def crop_context(self, context: int) -> None:
+        """Keep the first `context` positions only; a shorter context is cheaper.  Changes the model in place.
+
+        Raises `UserError` for a context longer than the model has.
+        """
+        if not 1 <= context <= self.config.context:
+            raise UserError(f"a context of {self.config.context} can be cropped to 1 … {self.config.context} "
+                            f"positions, not to {context}")
+        self.config = replace(self.config, context=context)
+        table = self.position_embedding
+        table.weight = nn.Parameter(table.weight.detach()[:context].clone())
+        table.num_embeddings = context
+
+    def parameter_count(self) -> int:
+        """Independent trainable numbers; the table that embeds and predicts counts once."""
+        return sum(p.numel() for p in self.parameters())
+
+
+def seen(padding: Tensor, queries: int, keys: int) -> Tensor:
+    """Which positions each of the last `queries` may see when row b starts with padding[b] of no meaning.
+
+    Padding sees itself alone, since a softmax over nothing is not a number.  Returns bool (B, 1, T, S).
+    """
+    position = torch.arange(keys, device=padding.device)
+    real = position >= padding.view(-1, 1, 1)                                   # (B, 1, S)
+    itself = position == position[keys - queries:].view(-1, 1)                  # (T, S)
+    return (causal(queries, keys, padding.device) & (real | itself)).unsqueeze(1)
+
+
+@torch.no_grad()
+def initialise(model: GPT) -> None:
+    """N(0, 0.02²) weights, zero biases, residual projections divided by √(2L) (Radford et al. 2019).
+
+    The order of the draws is part of the recipe: a seed then gives the same model everywhere.  The
+    table of the head is drawn at the end; when it is the shared one, that is its second draw.
+    """
+    table = model.token_embedding.weight
+    nn.Linear(table.size(1), table.size(0), bias=False)  # a head of its own would draw its default here
+    for module in model.modules():
+        if isinstance(module, nn.Linear | nn.Embedding):
+            nn.init.normal_(module.weight, std=0.02)
+        if isinstance(module, nn.Linear):
+            nn.init.zeros_(module.bias)
+    nn.init.normal_(model.output_table, std=0.02)
+    for block in model.blocks:
+        for projection in (block.attention.projection, block.mlp.down):
+            nn.init.normal_(projection.weight, std=0.02 / (2 * len(model.blocks)) ** 0.5)

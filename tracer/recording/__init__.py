@@ -1,0 +1,1 @@
+"""Record one training run and one generation."""

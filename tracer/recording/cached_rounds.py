@@ -1,0 +1,128 @@
+"""The same round with a key-value cache: one new position is computed, and compared with the full pass."""
+
+import torch
+from torch import Tensor
+
+from tracer.model.cache import Cache
+from tracer.model.gpt import GPT
+from tracer.model.sampling import Sampler
+from tracer.recording.recorder import Recorder
+from tracer.recording.trace_builder import Pass, TraceBuilder, add_forward
+
+PARTS = ("key", "value")
+
+
+class CachedRounds:
+    """A real cache beside the full passes, filled by the first round, one row a round from then on.
+
+    When the context is full, the oldest row is dropped and the rest keep what they are.  That is what a
+    careless program would do: the rows still hold their old positions, and the comparison shows it.
+    """
+
+    def __init__(self, builder: TraceBuilder, model: GPT, sampler: Sampler):
+        self.builder, self.model, self.sampler = builder, model, sampler
+        self.cache = Cache(model.config, batch=1, capacity=model.config.context)
+        self.held: dict[str, str] = {}  # "blocks.0.attention.key" → the array that holds what is cached of it
+        self.full: dict[str, str] = {}  # the same of the last full pass
+
+    def run(self, number: int, ids: list[int], tokens: str, uniform: Tensor) -> None:
+        """Record round `number` with the cache; the first round only fills it."""
+        prefix = f"round{number}"
+        full = {f"{block}.{part}": f"{prefix}.{block}.split.{part}" for block in self._attentions() for part in PARTS}
+        if number == 1:
+            with torch.no_grad():
+                self.model(torch.tensor([ids]), cache=self.cache)
+            self.held = full
+        else:
+            self.builder.chapter(f"cached{number}")
+            self._add_kept(prefix, full)
+            self._make_room(f"{prefix}.cached", tokens)
+            self._add_pass(prefix, ids, tokens, uniform)
+            self._compare(prefix)
+        self.full = full
+
+    def _attentions(self) -> list[str]:
+        return [f"blocks.{n}.attention" for n in range(self.model.config.blocks)]
+
+    def _add_kept(self, prefix: str, full: dict[str, str]) -> None:
+        """Keys and values of the tokens that the round before had too: how many numbers are the same, how far apart.
+
+        Equal in exact arithmetic; in float32 a product of other shape may be summed in another order.
+        """
+        view = self.builder.view(f"{prefix}.cached.kept")
+        for path, now in full.items():
+            before, after = self.builder.trace.values(self.full[path]), self.builder.trace.values(now)
+            shift = before.shape[1] + 1 - after.shape[1]
+            before, after = before[:, shift:], after[:, : before.shape[1] - shift]
+            tokens = self.builder.label(f"{prefix}.before",
+                                        self.builder.trace.labels[f"{prefix}.tokens"][: after.shape[1]])
+            for output, values in (("equal", (before == after).sum(axis=-1)),
+                                   ("apart", abs(after - before).max(axis=-1))):
+                view.steps.append(self.builder.step(
+                    f"{prefix}.cached.{path}.{output}", "kept_rows", {"before": self.full[path], "now": now}, values,
+                    ("head", "key_position"), target=output, attributes={"shift": shift},
+                    labels={"key_position": tokens}))
+
+    def _make_room(self, prefix: str, tokens: str) -> None:
+        """Drop the oldest row of a full cache."""
+        if self.cache.length < self.cache.capacity:
+            return
+        view = self.builder.view(f"{prefix}.slide")
+        labels = self.builder.label(f"{prefix}.slide", self.builder.trace.labels[tokens][:-1])
+        for block, layer in zip(self._attentions(), self.cache.layers, strict=True):
+            for part, store in zip(PARTS, layer.store, strict=True):  # (B, H, capacity, D/H) each
+                store[:, :, :-1] = store[:, :, 1:].clone()
+                path = f"{block}.{part}"
+                self.held[path] = self.builder.step(
+                    f"{prefix}.{path}.slid", "drop_rows", {"past": self.held[path]}, store[0, :, :-1].clone(),
+                    ("head", "key_position", "head_feature"), attributes={"count": 1}, labels={"key_position": labels})
+                view.steps.append(self.held[path])
+            layer.length -= 1
+
+    def _add_pass(self, prefix: str, ids: list[int], tokens: str, uniform: Tensor) -> None:
+        """The newest id alone through the model, and the draw with the same number."""
+        new = torch.tensor([ids[-1:]])
+        with torch.no_grad(), Recorder(self.model) as recorder:
+            recorder.name_input(new, "ids")
+            logits, _ = self.model(new, cache=self.cache)
+        inputs = {"ids": self._newest(prefix, ids, tokens)}
+        for path, name in self.held.items():
+            inputs[f"{path}_cache:past"] = name
+        # The logits follow from the last norm and the table: they are checked, and not held a second time.
+        run = Pass(recorder, self.model, f"{prefix}.cached.", "trained.{}", inputs, tokens,
+                   derived=frozenset({"head"}), view_of=_part_of_model)
+        add_forward(self.builder, run)
+        self.held = {path: f"{prefix}.cached.{path}_cache" for path in self.held}
+        self._draw(prefix, logits[:, -1], uniform, tokens)
+
+    def _newest(self, prefix: str, ids: list[int], tokens: str) -> str:
+        view = self.builder.view(f"{prefix}.cached.embedding")
+        labels = {"position": self.builder.label(f"{tokens}.last", self.builder.trace.labels[tokens][-1:])}
+        view.steps.append(self.builder.step(
+            f"{prefix}.cached.ids", "window", {"ids": f"{prefix}.ids"}, ids[-1:], ("position",),
+            attributes={"offset": len(ids) - 1}, labels=labels))
+        return f"{prefix}.cached.ids"
+
+    def _draw(self, prefix: str, logits: Tensor, uniform: Tensor, tokens: str) -> None:
+        with Recorder(self.sampler) as recorder:
+            recorder.name_input(logits, "logits")
+            recorder.name_input(uniform, "uniform")
+            self.sampler(logits, uniform)
+        inputs = {"logits": f"{prefix}.cached.head", "uniform": f"{prefix}.uniform"}
+        add_forward(self.builder, Pass(recorder, self.sampler, f"{prefix}.cached.sampler.", inputs=inputs,
+                                       tokens=tokens, derived=frozenset({"temperature"}), view_of=lambda path: "draw"))
+
+    def _compare(self, prefix: str) -> None:
+        """The largest difference that the cache makes, in what the last position sends to the head."""
+        view = self.builder.view(f"{prefix}.cached.compare")
+        pair = {"a": f"{prefix}.last_position", "b": f"{prefix}.cached.last_position"}
+        full, cached = (self.builder.trace.values(name) for name in pair.values())
+        view.steps.append(self.builder.step(f"{prefix}.cached.difference", "largest_difference", pair,
+                                            abs(full - cached).max()))
+
+
+def _part_of_model(path: str) -> str:
+    """The block that a step is in, or what stands before and after the blocks."""
+    if path.startswith("blocks."):
+        return ".".join(path.split(".")[:2])
+    return "head" if path in ("final_norm", "last_position", "head") else "embedding"

@@ -1,0 +1,144 @@
+"""The first update, whole: forward, backward, AdamW, and its receipt."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from tracer.format.schema import INLINE_LIMIT
+from tracer.model.gpt import GPT
+from tracer.model.optimizer import TrainingSettings, decays
+from tracer.recording.recorder import Recorder, Snapshot, snapshot
+from tracer.recording.series import Series
+from tracer.recording.trace_builder import Pass, TraceBuilder, add_backward, add_forward, add_parameters, parameter_axes
+
+TABLE = "token_embedding.weight"
+
+
+@dataclass
+class FirstUpdate:
+    """The recorder of the training forward and of the one after the update, and the moments between."""
+
+    model: GPT
+    forward: Recorder
+    before: Snapshot
+    gradients: dict[str, Tensor]
+    after: Snapshot
+    again: Recorder
+
+
+def record_first_update(model: GPT, optimizer: torch.optim.Optimizer, x: Tensor, y: Tensor,
+                        series: Series) -> FirstUpdate:
+    """One update of `model`, watched; then the same text again, with the same dropout masks.
+
+    The second forward changes nothing: the random state afterwards is what it was before it.
+    """
+    model.train()
+    before = snapshot(model)
+    masks = torch.get_rng_state()
+    with series, Recorder(model) as recorder:
+        loss = forward(recorder, model, x, y)
+        loss.backward()
+    series.note_loss(loss.item())
+    gradients = {name: p.grad for name, p in model.named_parameters()}  # held: `zero_grad` only lets go of them
+    optimizer.step()
+    after = snapshot(model, optimizer)
+    optimizer.zero_grad()
+    random_state = torch.get_rng_state()
+    torch.set_rng_state(masks)
+    with torch.no_grad(), Recorder(model) as again:
+        forward(again, model, x, y)
+    torch.set_rng_state(random_state)
+    return FirstUpdate(model, recorder, before, gradients, after, again)
+
+
+def forward(recorder: Recorder, model: GPT, x: Tensor, y: Tensor) -> Tensor:
+    """A recorded forward pass; the mean loss."""
+    recorder.name_input(x, "x")
+    recorder.name_input(y, "y")
+    return model(x, y)[1]
+
+
+def add_first_update(builder: TraceBuilder, update: FirstUpdate, settings: TrainingSettings,
+                     used_ids: list[int]) -> None:
+    """The chapters from the first embedding to the receipt of the update."""
+    add_parameters(builder, update.model, update.before.parameters)
+    run = Pass(update.forward, update.model)
+    add_forward(builder, run, lambda path: _chapter_of(update.model, path))
+    builder.chapter("backward")
+    add_backward(builder, run, update.gradients)
+    builder.chapter("adamw")
+    builder.source("used_ids", used_ids, ("used_row",), _used_labels(builder, used_ids))
+    for name in update.before.parameters:
+        _add_adamw(builder, update, settings, name)
+    _add_receipt(builder, update)
+
+
+def _add_receipt(builder: TraceBuilder, update: FirstUpdate) -> None:
+    """What the gradients predict for the loss, and what the same text with the same masks then shows."""
+    builder.chapter("receipt")
+    cleared = builder.view("zero_grad")
+    cleared.arrays += [f"adamw.{TABLE}.{kept}.used" for kept in ("m", "v", "after")]
+    _add_prediction(builder, update)
+    add_forward(builder, Pass(update.again, update.model, "again.", "adamw.{}.after", {"x": "x", "y": "y"},
+                              derived=frozenset({"head"})))
+    change = update.again.values["loss"] - update.forward.values["loss"]
+    builder.view("receipt.change").steps.append(builder.step(
+        "receipt.change", "difference", {"after": "again.loss", "before": "loss"}, change))
+
+
+def _add_prediction(builder: TraceBuilder, update: FirstUpdate) -> None:
+    """Σ gradient · change, parameter by parameter, as a running total."""
+    view = builder.view("receipt.predicted")
+    total, previous = torch.zeros(()), None
+    for name, before in update.before.parameters.items():
+        change = update.after.parameters[name] - before
+        total = total + (update.gradients[name] * change).sum()
+        operands = {"gradient": f"grad.{name}", "before": name, "after": f"adamw.{name}.after"}
+        target = "first" if previous is None else "running"
+        if previous:
+            operands["previous"] = previous
+        last = name == next(reversed(update.before.parameters))
+        previous = builder.step("receipt.predicted" if last else f"receipt.predicted.{name}", "predicted_change",
+                                operands, total, target=target)
+        view.steps.append(previous)
+
+
+def _chapter_of(model: GPT, path: str) -> str:
+    parts = path.split(".")
+    return ".".join(parts[:2]) if parts[0] == "blocks" else model.chapters.get(parts[0], parts[0])
+
+
+def _used_labels(builder: TraceBuilder, used_ids: list[int]) -> dict[str, str]:
+    vocabulary = builder.trace.labels["vocabulary"]
+    return {"used_row": builder.label("used_rows", [vocabulary[i] for i in used_ids])}
+
+
+def _add_adamw(builder: TraceBuilder, update: FirstUpdate, settings: TrainingSettings, name: str) -> None:
+    """Moments and the new value of one parameter; of a large one, only the rows in use are held."""
+    view = builder.view(f"adamw.{name}")
+    state = update.after.state[name]
+    parameter = update.before.parameters[name]
+    made = {"m": state["exp_avg"], "v": state["exp_avg_sq"], "after": update.after.parameters[name]}
+    attributes = {"lr": settings.lr, "beta1": settings.beta1, "beta2": settings.beta2, "eps": settings.eps,
+                  "weight_decay": settings.weight_decay if decays(parameter) else 0.0, "step": 1}
+    operands = {"gradient": f"grad.{name}", "before": name, "m": f"adamw.{name}.m", "v": f"adamw.{name}.v"}
+    reads = {"m": ("gradient",), "v": ("gradient",), "after": ("m", "v", "before")}
+    large = parameter.numel() > INLINE_LIMIT
+    axes, labels = parameter_axes(update.model)[name], builder.trace.arrays[name].labels
+    for target, values in made.items():
+        view.steps.append(builder.step(
+            f"adamw.{name}.{target}", "adamw", {o: operands[o] for o in reads[target]}, values, axes,
+            target=target, attributes=attributes, labels=labels, derived=large))
+    if name == TABLE:
+        _add_used_rows(builder, view, made)
+
+
+def _add_used_rows(builder: TraceBuilder, view, made: dict[str, Tensor]) -> None:
+    """The rows in use as PyTorch has them: with these the derived tables are checked."""
+    used = builder.trace.values("used_ids")
+    labels = builder.trace.arrays["used_ids"].labels
+    for target, values in made.items():
+        view.steps.append(builder.step(f"adamw.{TABLE}.{target}.used", "embedding",
+                                       {"table": f"adamw.{TABLE}.{target}", "ids": "used_ids"},
+                                       values[used], ("used_row", "feature"), labels=labels))

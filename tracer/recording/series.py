@@ -1,0 +1,59 @@
+"""What is kept of every update, not only of the first."""
+
+import torch
+from torch import Tensor
+
+from tracer.model.gpt import GPT
+from tracer.recording.trace_builder import TraceBuilder
+
+
+class Series:
+    """What is kept of every update: the loss, the target probabilities, attention maps, the rows in use.
+
+    Everything is taken from the training forward (dropout on), before that update changes anything.
+    """
+
+    def __init__(self, model: GPT, used_ids: list[int]):
+        self.model, self.used_ids = model, used_ids
+        self.losses: list[float] = []
+        self.probabilities: list[Tensor] = []
+        self.rows: list[Tensor] = []
+        self.attention: dict[str, list[Tensor]] = {}
+        self._handles: list = []
+
+    def __enter__(self):
+        self._handles.append(self.model.register_forward_pre_hook(self._note_rows))
+        self._handles.append(self.model.cross_entropy.register_forward_hook(
+            lambda module, args, result: self.probabilities.append(module.details["target_probability"][0])))
+        for number, block in enumerate(self.model.blocks):
+            maps = self.attention.setdefault(f"blocks.{number}", [])
+            self._handles.append(block.attention.softmax.register_forward_hook(
+                lambda module, args, result, maps=maps: maps.append(result.detach()[0].clone())))
+        return self
+
+    def __exit__(self, *exception):
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+    def _note_rows(self, module, args) -> None:
+        self.rows.append(self.model.token_embedding.weight.detach()[self.used_ids].clone())
+
+    def note_loss(self, loss: float) -> None:
+        self.losses.append(loss)
+
+    def add_to(self, builder: TraceBuilder) -> None:
+        builder.chapter("updates")
+        tokens = {"position": "tokens"}
+        pair = {"query_position": "tokens", "key_position": "tokens"}
+        used = builder.trace.arrays["used_ids"].labels
+
+        def add(view: str, name: str, values: Tensor, axes: tuple[str, ...], labels: dict) -> None:
+            builder.view(view).arrays.append(builder.source(name, values, axes, labels))
+
+        add("series.loss", "series.loss", torch.tensor(self.losses), ("update",), {})
+        add("series.loss", "series.target_probability", torch.stack(self.probabilities), ("update", "position"), tokens)
+        for block, maps in self.attention.items():
+            add("series.attention", f"series.attention.{block}", torch.stack(maps),
+                ("update", "head", "query_position", "key_position"), pair)
+        add("series.rows", "series.rows", torch.stack(self.rows), ("update", "used_row", "feature"), used)

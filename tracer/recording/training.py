@@ -1,0 +1,143 @@
+"""Record a training run: the first update whole, the series over all updates, both evaluations."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.metadata import version
+
+import torch
+from torch import Tensor
+
+from tracer.errors import UserError
+from tracer.format.origin import KEY
+from tracer.format.schema import Trace
+from tracer.model.config import Config
+from tracer.model.gpt import GPT
+from tracer.model.kernel_probe import kernels_used, warn_unless_pinned
+from tracer.model.optimizer import TrainingSettings, make_optimizer, train
+from tracer.model.tokenizer import Tokenizer, append_eos, shift
+from tracer.ops import KINDS
+from tracer.recording.checkpoint import Checkpoint
+from tracer.recording.first_update import TABLE, add_first_update, forward, record_first_update
+from tracer.recording.forecast import Forecast, check_training_size
+from tracer.recording.recorder import Recorder, snapshot
+from tracer.recording.series import Series
+from tracer.recording.text import add_pairs, add_text, add_vocabulary
+from tracer.recording.trace_builder import Pass, TraceBuilder, add_forward, add_parameters
+
+
+@dataclass(frozen=True)
+class TrainingJob:
+    """What to train on, and how."""
+
+    text: str = "Hi 你!"
+    validation_text: str = "Hi 你好!"
+    config: Config = field(default_factory=Config)
+    settings: TrainingSettings = field(default_factory=TrainingSettings)
+
+
+def expected_training(job: TrainingJob, tokenizer: Tokenizer) -> Forecast:
+    """What recording will take.  Raises `UserError` for a text that is empty or too long, and for too much."""
+    check_shape(job.config)
+    counts = [check_text(text, what, tokenizer, job.config)
+              for text, what in ((job.text, "text"), (job.validation_text, "validation text"))]
+    return check_training_size(job.config, *counts, job.settings.updates)
+
+
+def record_training(job: TrainingJob, tokenizer: Tokenizer,
+                    progress: Callable[[int, float], None] = lambda number, loss: None) -> tuple[Trace, Checkpoint]:
+    """Train as `job` says and record it.
+
+    Raises `UserError` as `expected_training` does, before anything is done; warns (`KernelWarning`) when the kernels
+    are not the pinned ones (`tracer.kernels`).
+    """
+    torch.set_num_threads(1)  # sums split over threads round differently
+    expected_training(job, tokenizer)
+    warn_unless_pinned()
+    builder = TraceBuilder("training", _how(job, tokenizer))
+    x, y = _add_training_text(builder, job, tokenizer)
+    torch.manual_seed(job.settings.seed)
+    model = GPT(job.config)
+    optimizer = make_optimizer(model, job.settings)
+    series = Series(model, sorted({*x.flatten().tolist(), *y.flatten().tolist()}))
+
+    first = record_first_update(model, optimizer, x, y, series)
+    progress(1, series.losses[0])
+    with series:
+        train(model, optimizer, x, y, job.settings.updates - 1,
+              lambda number, loss: (series.note_loss(loss), progress(number + 1, loss)))
+
+    builder.trace.make["parameters"] = list(first.before.parameters)
+    add_first_update(builder, first, job.settings, series.used_ids)
+    series.add_to(builder)
+    _add_evaluations(builder, model, job, tokenizer, x, y)
+    checkpoint = Checkpoint(model, optimizer, job.settings, job.settings.updates, job.text, torch.get_rng_state())
+    builder.trace.make[KEY] = checkpoint.sha256()
+    return builder.finish(), checkpoint
+
+
+def _how(job: TrainingJob, tokenizer: Tokenizer) -> dict:
+    """How to make the recording again."""
+    return {"text": job.text, "validation_text": job.validation_text, "config": job.config.to_json(),
+            "settings": job.settings.to_json(), "token_table": TABLE, **environment(tokenizer)}
+
+
+def environment(tokenizer: Tokenizer) -> dict:
+    """What a recording's last digits depend on."""
+    return {"tokenizer": tokenizer.name, "torch": torch.__version__.split("+")[0], "tiktoken": version("tiktoken"),
+            "kernels": kernels_used(), "threads": torch.get_num_threads()}
+
+
+def _add_training_text(builder: TraceBuilder, job: TrainingJob, tokenizer: Tokenizer) -> tuple[Tensor, Tensor]:
+    add_vocabulary(builder, tokenizer)
+    builder.chapter("text")
+    ids = add_text(builder, tokenizer, job.text, "text")
+    x, y = add_pairs(builder, tokenizer, ids, "text", ("x", "y"), "tokens")
+    builder.trace.make["tracked_id"] = next((i for i in x if i in y), x[0])
+    return torch.tensor([x]), torch.tensor([y])
+
+
+def check_shape(config: Config) -> None:
+    """Raises `UserError` for a model with a step of which no equation is written."""
+    if config.activation not in KINDS:
+        raise UserError(f"activation {config.activation} cannot be recorded: only the exact gelu can")
+
+
+def check_text(text: str, what: str, tokenizer: Tokenizer, config: Config) -> int:
+    """How many tokens it is.  Raises `UserError` for an empty text and for one that the context does not hold."""
+    if not text:
+        raise UserError(f"the {what} is empty: give at least one character")
+    count = len(tokenizer.encode(text))
+    if count > config.context:
+        raise UserError(f"the {what} {text!r} is {count} tokens, the context holds {config.context}: "
+                        "shorten it or choose a longer context")
+    return count
+
+
+@torch.no_grad()
+def evaluation_loss(model: GPT, text: str, tokenizer: Tokenizer) -> float:
+    """Mean cross-entropy of `text` with EOS as its last target, in nats a token, in eval mode."""
+    check_text(text, "text", tokenizer, model.config)
+    x, y = shift(append_eos(tokenizer.encode(text), tokenizer))
+    return model.eval()(torch.tensor([x]), torch.tensor([y]))[1].item()
+
+
+def _add_evaluations(builder: TraceBuilder, model: GPT, job: TrainingJob, tokenizer: Tokenizer,
+                     x: Tensor, y: Tensor) -> None:
+    """Forward passes in eval mode with the trained parameters, on each text, without an update."""
+    builder.chapter("evaluation")
+    add_parameters(builder, model, snapshot(model).parameters, "trained.")
+    model.eval()
+    _add_evaluation(builder, model, x, y, "training", {"x": "x", "y": "y"}, "tokens")
+    ids = add_text(builder, tokenizer, job.validation_text, "validation")
+    names = {"x": "validation.x", "y": "validation.y"}
+    pair = add_pairs(builder, tokenizer, ids, "validation", tuple(names.values()), "validation.tokens")
+    _add_evaluation(builder, model, *(torch.tensor([part]) for part in pair), "validation", names, "validation.tokens")
+
+
+def _add_evaluation(builder: TraceBuilder, model: GPT, x: Tensor, y: Tensor, name: str, inputs: dict[str, str],
+                    tokens: str) -> None:
+    with torch.no_grad(), Recorder(model) as recorder:
+        forward(recorder, model, x, y)
+    # All the logits again would be another 2 MB: they follow from the last norm and the table.
+    add_forward(builder, Pass(recorder, model, f"evaluation.{name}.", "trained.{}", inputs, tokens,
+                              derived=frozenset({"head"})))

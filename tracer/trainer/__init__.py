@@ -1,0 +1,1 @@
+"""Train a model of one's own, and the experiments made of such runs."""

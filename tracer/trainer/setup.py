@@ -1,0 +1,75 @@
+"""What a run trains and what it trains it with: the model, the optimizer, the precision, the processes' copies."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from tracer.errors import UserError
+from tracer.model.config import Config
+from tracer.model.gpt import GPT
+from tracer.model.optimizer import decays
+from tracer.model.pretrained import drop_padding, from_pretrained
+from tracer.trainer.checkpoints import LAST, RunCheckpoint, check_shape
+from tracer.trainer.corpus import Data
+from tracer.trainer.processes import Processes
+from tracer.trainer.settings import FitSettings
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def make_optimizer(model: nn.Module, settings: FitSettings) -> torch.optim.AdamW:
+    """AdamW (Loshchilov and Hutter 2019), decay on matrices only, torch's fused kernel."""
+    parameters = list(model.parameters())
+    groups = [{"params": [p for p in parameters if decays(p)], "weight_decay": settings.weight_decay},
+              {"params": [p for p in parameters if not decays(p)], "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=settings.lr, betas=(settings.beta1, settings.beta2), eps=settings.eps,
+                             fused=True)
+
+
+def make_model(settings: FitSettings, data: Data, saved: RunCheckpoint | None,
+                check: Callable[[Config, FitSettings], None]) -> GPT:
+    """From scratch, with the shape of the run that is gone on with, or from GPT-2's weights, which bring their own.
+
+    `check` is asked about a shape before there is a model of it, unless it was read.
+    """
+    if settings.pretrained and not saved:
+        model = _pretrained(settings, data)
+        check(model.config, settings)
+        return model
+    config = Config(data.tokenizer.vocabulary_size, settings.context, settings.width, settings.heads, settings.blocks,
+                    settings.dropout)
+    if saved:
+        check_shape(saved.config, config, Path(settings.output) / LAST)
+        config = replace(saved.config, dropout=settings.dropout)
+    check(config, settings)
+    return GPT(config, explicit=False)
+
+
+def _pretrained(settings: FitSettings, data: Data) -> GPT:
+    model = drop_padding(from_pretrained(settings.pretrained, settings.dropout))
+    if model.config.vocabulary != data.tokenizer.vocabulary_size:
+        raise UserError(f"{settings.pretrained} has {model.config.vocabulary} tokens, the data was prepared with "
+                        f"{data.tokenizer.vocabulary_size} ({data.tokenizer.name}): prepare it with --tokenizer gpt2")
+    model.crop_context(settings.context)
+    return model
+
+
+def precision_of(name: str, device: torch.device) -> torch.dtype:
+    """The type that products are computed in.  Raises `UserError` where the device has no mixed precision of it."""
+    if name == "auto":
+        if device.type != "cuda":
+            return torch.float32
+        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+    if name == "float16" and device.type != "cuda":
+        raise UserError(f"float16 needs a CUDA device, this is {device.type}: choose bfloat16 or float32")
+    return DTYPES[name]
+
+
+def parallel(model: nn.Module, processes: Processes) -> nn.Module:
+    if processes.world == 1:
+        return model
+    devices = [processes.device.index] if processes.device.type == "cuda" else None
+    return nn.parallel.DistributedDataParallel(model, device_ids=devices)
