@@ -1,13 +1,23 @@
 """The commands that record, and those that look at a recording's checkpoint or at how a text becomes ids."""
 
+from __future__ import annotations
+
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracer.cli.shared import TEXT, check_output, commands, err, needs, out, progress, together
 from tracer.errors import UserError
 from tracer.storage.together import CHECKPOINT
+
+if TYPE_CHECKING:  # ``--help`` needs no torch
+    from tracer.format.schema import Trace
+    from tracer.model.config import Config
+    from tracer.recording.checkpoint import Checkpoint
+    from tracer.recording.generation import GenerationJob
+    from tracer.recording.training import TrainingJob
 
 OUTPUT = click.option("--output", "-o", type=click.Path(path_type=Path), default=Path("traces"),
                       help="Folder to write into.")
@@ -35,7 +45,7 @@ GENERATION = together(
 @commands.command()
 @TRAINING
 @OUTPUT
-def train(output: Path, **options) -> None:
+def train(output: Path, **options: Any) -> None:
     """Train from scratch; write training.json and checkpoint.pt."""
     needs("torch", "tiktoken", pin=True)
     check_output(output)
@@ -49,7 +59,7 @@ def train(output: Path, **options) -> None:
 @GENERATION
 @click.option("--checkpoint", type=click.Path(path_type=Path), help="[default: checkpoint.pt in the output folder]")
 @OUTPUT
-def generate(output: Path, checkpoint: Path | None, **options) -> None:
+def generate(output: Path, checkpoint: Path | None, **options: Any) -> None:
     """Continue a prompt with a checkpoint; write generation.json and long.json."""
     needs("torch", "tiktoken", pin=True)
     check_output(output)
@@ -66,7 +76,7 @@ def generate(output: Path, checkpoint: Path | None, **options) -> None:
 @TRAINING
 @GENERATION
 @OUTPUT
-def record(output: Path, **options) -> None:
+def record(output: Path, **options: Any) -> None:
     """Train, then generate: all recordings of the site, written at one moment."""
     needs("torch", "tiktoken", pin=True)
     check_output(output)
@@ -77,7 +87,7 @@ def record(output: Path, **options) -> None:
     _write(output, {"training": trace, **_generate(checkpoint, generation)}, checkpoint)
 
 
-def _training_job(options: dict):
+def _training_job(options: dict[str, Any]) -> TrainingJob:
     from tracer.model.config import Config
     from tracer.model.optimizer import TrainingSettings
     from tracer.model.tokenizer import gpt2
@@ -89,14 +99,14 @@ def _training_job(options: dict):
                        Config(vocabulary=gpt2().vocabulary_size, **shape), TrainingSettings(**settings))
 
 
-def _generation_job(options: dict):
+def _generation_job(options: dict[str, Any]) -> GenerationJob:
     from tracer.recording.generation import GenerationJob
 
     return GenerationJob(options["prompt"], options["temperature"], options["top_k"], options["sampling_seed"],
                          options["max_new_tokens"])
 
 
-def _check_training(job) -> None:
+def _check_training(job: TrainingJob) -> None:
     """Says when its recording is large, refuses what is too large."""
     from tracer.model.tokenizer import gpt2
     from tracer.recording.forecast import when_large
@@ -106,7 +116,7 @@ def _check_training(job) -> None:
         err.print(large, soft_wrap=True)
 
 
-def _train(job) -> tuple:
+def _train(job: TrainingJob) -> tuple[Trace, Checkpoint]:
     """The recording and the checkpoint."""
     from tracer.model.tokenizer import gpt2
     from tracer.recording.training import record_training
@@ -119,7 +129,7 @@ def _train(job) -> tuple:
     return trace, checkpoint
 
 
-def _check_generation(job, text: str, config) -> dict:
+def _check_generation(job: GenerationJob, text: str, config: Config) -> dict[str, GenerationJob]:
     """The jobs of both routes that continue a prompt; says when they are large, refuses what is too large."""
     from tracer.model.tokenizer import gpt2
     from tracer.recording.forecast import when_large
@@ -133,7 +143,7 @@ def _check_generation(job, text: str, config) -> dict:
     return jobs
 
 
-def _generate(checkpoint, job) -> dict:
+def _generate(checkpoint: Checkpoint, job: GenerationJob) -> dict[str, Trace]:
     """The recordings of both routes."""
     from tracer.model.tokenizer import gpt2
     from tracer.recording.generation import record_generation
@@ -143,7 +153,7 @@ def _generate(checkpoint, job) -> dict:
         f"round {number}: id {token}, shows {text!r}"), route) for route, own in jobs.items()}
 
 
-def _write(folder: Path, traces: dict, checkpoint=None) -> None:
+def _write(folder: Path, traces: dict[str, Trace], checkpoint: Checkpoint | None = None) -> None:
     from tracer.recording.record_set import write_set
 
     write_set(folder, traces, checkpoint, out.print, err.print)

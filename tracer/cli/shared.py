@@ -3,9 +3,10 @@
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
@@ -23,10 +24,13 @@ out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False, width=
 err = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
 class _Command(click.Command):
     """What goes wrong while it records or trains, told as a `UserError`."""
 
-    def invoke(self, context: click.Context):
+    def invoke(self, context: click.Context) -> Any:
         notes.in_one_line(KernelWarning)
         try:
             return super().invoke(context)
@@ -89,8 +93,9 @@ def check_output_file(path: Path) -> None:
     check_output(path.parent)
 
 
-def together(*options: Callable) -> Callable:
-    def add(function: Callable) -> Callable:
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """One decorator of several, which are listed in the order that ``--help`` has."""
+    def add(function: F) -> F:
         for option in reversed(options):
             function = option(function)
         return function
@@ -98,7 +103,7 @@ def together(*options: Callable) -> Callable:
     return add
 
 
-class _Text(click.ParamType):
+class _Text(click.ParamType[str]):
     """Text of the command line.
 
     Where the locale is not UTF-8, Python hands its bytes over as lone surrogates: they are read as UTF-8 here.
@@ -106,7 +111,7 @@ class _Text(click.ParamType):
 
     name = "text"
 
-    def convert(self, value: str, param, context) -> str:
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:
             return value.encode(errors="surrogateescape").decode()
         except UnicodeError:
@@ -117,7 +122,7 @@ TEXT = _Text()
 
 
 @contextmanager
-def progress(what: str, total: int, done: int = 0, quiet: bool = False):
+def progress(what: str, total: int, done: int = 0, quiet: bool = False) -> Iterator[Callable[[int, str], None]]:
     """A bar on a terminal; a line for every tenth elsewhere.  `done`: how many were done before."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
                TextColumn("{task.fields[note]}"))

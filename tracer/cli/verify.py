@@ -1,13 +1,20 @@
 """The command that recomputes what was recorded."""
 
+from __future__ import annotations
+
 import sys
+from collections.abc import Hashable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.table import Table
 
 from tracer.cli.shared import commands, out
 from tracer.command_line import recordings
+
+if TYPE_CHECKING:  # ``--help`` reads no recording
+    from tracer.format.verify import Check
 
 
 @commands.command()
@@ -36,13 +43,13 @@ def verify(traces: Path | None, hashes: bool, brief: bool) -> None:
         sys.exit(1)
 
 
-def _table(name: str, checks: list, brief: bool) -> Table:
+def _table(name: str, checks: list[Check], brief: bool) -> Table:
     table = Table(title=f"{name}: recorded (PyTorch, float32) against recomputed (NumPy, float64)")
     for column in ("kind of operation", "checks") if brief else ("step", "kind of operation"):
         table.add_column(column, overflow="fold", justify="right" if column == "checks" else "left")
     for column in ("numbers", "largest absolute error", "largest relative error", "verdict"):
         table.add_column(column, justify="right")
-    groups: dict = {}
+    groups: dict[Hashable, list[Check]] = {}
     for number, check in enumerate(checks):
         groups.setdefault(check.kind if brief else number, []).append(check)
     for members in groups.values():

@@ -87,7 +87,8 @@ def recorded_passes(trace: Trace) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
     Raises `UserError` for a recording without any, or one whose blocks have weights of different shapes.
     """
-    passes, current = {}, None
+    passes: dict[str, tuple[np.ndarray, list[np.ndarray]]] = {}
+    current = None
     for step in trace.steps.values():
         if _embeds_tokens(trace, step):
             current = passes[_pass_name(step.id)] = (trace.values(step.operands["ids"]), [])

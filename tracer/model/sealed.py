@@ -11,7 +11,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import torch
 
@@ -25,7 +25,7 @@ _NO_COMMENT = 22  # bytes of the end of an archive without one
 _CHUNK = 1 << 20
 
 
-def sealed_bytes(body: dict, format: str) -> bytes:
+def sealed_bytes(body: dict[str, Any], format: str) -> bytes:
     """The file of `body`, which `format` is added to."""
     buffer = io.BytesIO()
     torch.save({"format": format, **body}, buffer)
@@ -48,7 +48,7 @@ def seal_of(path: Path) -> str | None:
     return found[0] if found else None
 
 
-def load_sealed(path: Path, format: str) -> dict:
+def load_sealed(path: Path, format: str) -> dict[str, Any]:
     """The body of a file that `sealed_bytes` made, its tensors on the CPU.
 
     Raises `Damaged` when the seal is missing, broken or of another format, when the file claims more than it has
