@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, get_type_hints
 
 import click
 
-from tracer.cli.shared import F, check_output, check_output_file, commands, err, needs, out, progress
+from tracer.cli.outputs import check_output, check_output_file
+from tracer.cli.shared import F, commands, err, needs, out, progress
 from tracer.errors import UserError
 from tracer.format.experiments import MOST_NEW_TOKENS
 from tracer.trainer.settings import (
@@ -43,7 +44,7 @@ CONFIG = click.option("--config", type=click.Path(path_type=Path),
 def prepare(text: Path | None, output: Path, tokenizer: str) -> None:
     """Turn TEXT, a UTF-8 file, into token files for `fit`; without TEXT, a small one that comes along."""
     needs("torch")
-    check_output(output)
+    check_output(output, "prepared data")
     from tracer.trainer.corpus import DEFAULT_TEXT
     from tracer.trainer.corpus import prepare as prepare_data
 
@@ -72,7 +73,7 @@ def fit(config: Path | None, resume: bool, **options: object) -> None:
     with _first_of_machine_speaks():
         settings = _resumed_settings(config, given) if resume else read_settings(config, given)
         needs("torch", pin=settings.pin_kernels)
-        check_output(Path(settings.output))
+        check_output(Path(settings.output), "a run")
         if settings.threads:
             os.environ["OMP_NUM_THREADS"] = str(settings.threads)
         import torch
@@ -184,7 +185,7 @@ def depth(text: Path | None, config: Path | None, depths: str, prompt: str, samp
     counts = _whole_numbers("--depths", depths)
     settings = read_settings(config, {name: value for name, value in options.items() if value is not None})
     needs("torch", pin=settings.pin_kernels)
-    check_output(runs)
+    check_output(runs, "runs", "--runs")
     check_output_file(output)
     import torch
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracer.cli.shared import TEXT, check_output, commands, err, needs, out, progress, together
+from tracer.cli.outputs import check_output
+from tracer.cli.shared import TEXT, commands, err, needs, out, progress, together
 from tracer.errors import UserError
 from tracer.storage.together import CHECKPOINT
 
@@ -48,7 +49,7 @@ GENERATION = together(
 def train(output: Path, **options: Any) -> None:
     """Train from scratch; write training.json and checkpoint.pt."""
     needs("torch", "tiktoken", pin=True)
-    check_output(output)
+    check_output(output, "recordings")
     job = _training_job(options)
     _check_training(job)
     trace, checkpoint = _train(job)
@@ -62,7 +63,7 @@ def train(output: Path, **options: Any) -> None:
 def generate(output: Path, checkpoint: Path | None, **options: Any) -> None:
     """Continue a prompt with a checkpoint; write generation.json and long.json."""
     needs("torch", "tiktoken", pin=True)
-    check_output(output)
+    check_output(output, "recordings")
     from tracer.format.origin import check_training
     from tracer.recording.checkpoint import load_checkpoint
 
@@ -79,7 +80,7 @@ def generate(output: Path, checkpoint: Path | None, **options: Any) -> None:
 def record(output: Path, **options: Any) -> None:
     """Train, then generate: all recordings of the site, written at one moment."""
     needs("torch", "tiktoken", pin=True)
-    check_output(output)
+    check_output(output, "recordings")
     training, generation = _training_job(options), _generation_job(options)
     _check_training(training)
     _check_generation(generation, training.text, training.config)  # before the training, not after it
@@ -156,7 +157,7 @@ def _generate(checkpoint: Checkpoint, job: GenerationJob) -> dict[str, Trace]:
 def _write(folder: Path, traces: dict[str, Trace], checkpoint: Checkpoint | None = None) -> None:
     from tracer.recording.record_set import write_set
 
-    write_set(folder, traces, checkpoint, out.print, err.print)
+    write_set(folder, traces, checkpoint, out.print, lambda line: err.print(line, soft_wrap=True))
 
 
 @commands.command()

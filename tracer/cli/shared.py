@@ -1,11 +1,9 @@
-"""What the commands share: the group they belong to, the console, options, and checks before any work is done."""
+"""What the commands share: the group they belong to, the console, options, and what they need installed."""
 
 import importlib
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -20,7 +18,8 @@ from tracer.resources import install_command
 
 NO_MEMORY = ("allocate memory", "Storage size calculation overflowed")  # what torch says then
 # What is recorded may hold brackets and colons: no markup.  In a file or a pipe no line is ever folded.
-out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 1000)
+_ON_TERMINAL = sys.stdout is not None and sys.stdout.isatty()  # None where it was closed
+out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False, width=None if _ON_TERMINAL else 1000)
 err = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
@@ -67,30 +66,6 @@ def needs(*packages: str, pin: bool = False) -> None:
     except ImportError as error:
         raise UserError(f"{error.name} is not installed, recording needs it: run {install_command('record')}"
                         ) from None
-
-
-def check_output(folder: Path) -> None:
-    """Raises `UserError` before any work is done for an output that cannot be written."""
-    place = folder.absolute()
-    while not place.exists():
-        place = place.parent
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        raise UserError(f"cannot write into {folder}: choose another --output ({_why_not(place)})")
-
-
-def _why_not(place: Path) -> str:
-    if not place.is_dir():
-        return f"{place} is a file"
-    if hasattr(os, "statvfs") and os.statvfs(place).f_flag & os.ST_RDONLY:
-        return f"{place} lies on a disk that can only be read"
-    return f"this user may not write into {place}"
-
-
-def check_output_file(path: Path) -> None:
-    """The same for a file."""
-    if path.is_dir():
-        raise UserError(f"{path} is a folder: name a file as --output")
-    check_output(path.parent)
 
 
 def together(*options: Callable[[F], F]) -> Callable[[F], F]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.table import Table
 
-from tracer.cli.shared import commands, out
+from tracer.cli.shared import commands, err, out
 from tracer.command_line import recordings
 
 if TYPE_CHECKING:  # ``--help`` reads no recording
@@ -25,12 +25,17 @@ def verify(traces: Path | None, hashes: bool, brief: bool) -> None:
     """Recompute every recorded number from its operands, in NumPy, without torch.
 
     TRACES is a folder of recordings with its experiments, or one file; without it, traces/ is taken, or where there is
-    none the recordings that come along.  Exits with 1 when a number does not follow.
+    none the recordings that come along.  A JSON file there that does not say it is a recording is left alone, as by
+    the builder.  Exits with 1 when a number does not follow.
     """
+    from tracer.format.schema import left_alone
     from tracer.format.verify_folder import checks_of_all
 
     found = []
-    for name, checks in checks_of_all(recordings(traces), hashes):
+    path = recordings(traces)
+    for other in left_alone(path) if path.is_dir() else ():
+        err.print(f"left alone: {other}, which does not say that it is a recording", soft_wrap=True)
+    for name, checks in checks_of_all(path, hashes):
         wrong = [check for check in checks if check.problem]
         out.print(_table(name, checks, brief))
         for check in wrong:

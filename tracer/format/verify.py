@@ -18,7 +18,7 @@ import numpy as np
 
 from tracer.format import origin, schema
 from tracer.format.said import wrongly_said
-from tracer.format.schema import Step, Trace
+from tracer.format.schema import ROUTES, Step, Trace
 from tracer.format.summary import summarise
 from tracer.ops.replay import Replay
 from tracer.ops.rounded import Rounded
@@ -166,5 +166,5 @@ def check_hashes(trace: Trace):
     same = schema.outline_hash(trace) == trace.outline_sha256
     yield Check("outline", "sha256", len(trace.steps), problem="" if same else
                 "how it was made, its labels or its list of steps was changed (sha256 differs)")
-    if trace.route in origin.ROUTES:
+    if trace.route in ROUTES:
         yield Check("checkpoint", "sha256", 1, problem=origin.origin_problem(trace))

@@ -7,11 +7,12 @@ recording is scored by itself.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from tracer.errors import UserError
-from tracer.format.schema import Step, Trace
+from tracer.format.schema import Step, Trace, record_again
 
 Pattern = Callable[[np.ndarray], np.ndarray]
 
@@ -99,7 +100,7 @@ def recorded_passes(trace: Trace) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         raise UserError("the recording holds no attention weights: make one with `python -m tracer record`")
     if any(len({one.shape for one in weights}) > 1 for _, weights in found.values()):
         raise UserError("the blocks of the recording have different numbers of heads: "
-                        "record again with `python -m tracer record`")
+                        f"{record_again(trace.folder or Path('traces'))}")
     return {name: (ids, np.stack(weights)) for name, (ids, weights) in found.items()}
 
 

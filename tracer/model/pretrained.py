@@ -142,6 +142,8 @@ def find_folder(name: str | Path) -> Path:
     """
     if Path(name).is_dir():
         return Path(name)
+    if _is_path(str(name)):
+        raise UserError(f"there is no file or folder {name}: name a checkpoint, or the folder of one")
     repository = f"openai-community/{name}" if str(name) in GPT2_SHAPES else str(name)
     hub = installed("huggingface_hub", f"finding {name}, which is no folder, by name")
     try:
@@ -149,6 +151,11 @@ def find_folder(name: str | Path) -> Path:
     except (OSError, ValueError):  # not in the cache; no name that a repository can have
         raise UserError(f"{name} is neither a folder nor in the local Hugging Face cache: download it with "
                         f"`hf download {repository}`, or name the folder of a checkpoint") from None
+
+
+def _is_path(name: str) -> bool:
+    """Whether this can only be meant as a path: the names of the cache are ``name`` or ``owner/name``."""
+    return name.startswith((".", "~", os.sep)) or name.count("/") > 1 or name.endswith((".pt", ".bin", ".safetensors"))
 
 
 class _Stored:

@@ -59,7 +59,7 @@ def load_sealed(path: Path, format: str) -> dict[str, Any]:
         if found is None:
             raise Damaged("without the seal of this version at its end")
         if found[0] != format:
-            raise Damaged(f"it has the format {found[0]!r}, not {format!r}")
+            raise OfAnotherFormat(found[0], format)
         size = file.seek(0, io.SEEK_END)
         if _digest(file, size - _DIGEST) != found[1]:
             raise Damaged("its SHA-256 is another than when it was written")
@@ -73,6 +73,14 @@ def load_sealed(path: Path, format: str) -> dict[str, Any]:
 
 class Damaged(Exception):
     """Why a checkpoint cannot be what was written."""
+
+
+class OfAnotherFormat(Damaged):
+    """A checkpoint that is whole: `kind` of it is "run", "checkpoint" or what else its seal names."""
+
+    def __init__(self, found: str, wanted: str):
+        super().__init__(f"it has the format {found!r}, not {wanted!r}")
+        self.kind = found.split("/")[1]
 
 
 def refused(path: Path, reason: object, advice: str) -> UserError:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tracer.errors import UserError
 from tracer.format.origin import check_set, origin_of
-from tracer.format.schema import Trace, files_of, load_all, unused_files
+from tracer.format.schema import Trace, files_of, left_alone, load_all, unused_files
 from tracer.recording.checkpoint import Checkpoint, checkpoint_bytes
 from tracer.storage.together import CHECKPOINT, replace_together
 
@@ -35,6 +35,9 @@ def _tidy(folder: Path, warn: Say) -> None:
         traces = load_all(folder)
     except UserError as error:
         warn(f"old array files are kept, for not every recording in the folder can be read: {error}")
+        return
+    if others := left_alone(folder):
+        warn(f"old array files are kept, for {others[0]} does not say that it is a recording, and may need some")
         return
     for path in unused_files(folder, traces.values()):
         path.unlink()

@@ -11,7 +11,7 @@ from tracer.errors import UserError
 from tracer.model.checkpoint_parts import check_moments, check_parameters, check_scaler, config_of, exact
 from tracer.model.config import Config
 from tracer.model.gpt import GPT
-from tracer.model.sealed import Damaged, load_sealed, refused, seal_of, sealed_bytes
+from tracer.model.sealed import Damaged, OfAnotherFormat, load_sealed, refused, seal_of, sealed_bytes
 from tracer.model.text_tokenizer import TextTokenizer
 from tracer.storage.atomic import write_atomically
 from tracer.trainer.corpus import SPLITS, tokenizer_from_json, tokenizer_to_json
@@ -69,6 +69,11 @@ def load_run(path: Path) -> RunCheckpoint:
         raise UserError(f"there is no checkpoint {path}: train one with `python -m tracer fit`")
     try:
         return _from_body(load_sealed(path, FORMAT), path.parent)
+    except OfAnotherFormat as error:
+        if error.kind == "checkpoint":
+            raise UserError(f"{path} is the checkpoint of a recording, a run's is needed: name the folder of a run, or "
+                            f"its {LAST} or {BEST}") from None
+        raise refused(path, error, "train again with `python -m tracer fit`") from None
     except Exception as error:  # torch.load raises many kinds for a damaged file
         best = path.with_name(BEST)
         instead = f"go on from the best update with a copy of {best} in its place, or " if (

@@ -22,9 +22,9 @@ from tracer.errors import UserError
 from tracer.model.text_tokenizer import TextTokenizer
 from tracer.resources import TEXT
 from tracer.storage.atomic import write_atomically
+from tracer.trainer.settings import META
 
 FORMAT = "two-routes/tokens/1"
-META = "meta.json"
 SPLITS = ("train", "validation")
 DEFAULT_TEXT = TEXT
 _FILE = re.compile(r"(train|validation)-[0-9a-f]{16}\.bin")

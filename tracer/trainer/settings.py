@@ -16,6 +16,7 @@ from tracer.model.shapes import LARGEST
 from tracer.resources import RECIPES
 
 SETTINGS, LAST, BEST = "settings.toml", "last.pt", "best.pt"  # in the folder of a run
+META = "meta.json"  # in the folder of prepared data
 DEVICES = ("auto", "cpu", "cuda", "mps")
 THREADS = 1024  # at most: with more, starting them fails and ends the process
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
