@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # ``--help`` needs no torch
     from tracer.format.schema import Trace
     from tracer.model.config import Config
     from tracer.recording.checkpoint import Checkpoint
+    from tracer.recording.forecast import Forecast
     from tracer.recording.generation import GenerationJob
     from tracer.recording.training import TrainingJob
 
@@ -51,7 +52,7 @@ def train(output: Path, **options: Any) -> None:
     needs("torch", "tiktoken", pin=True)
     check_output(output, "recordings")
     job = _training_job(options)
-    _check_training(job)
+    _say_when_large(_expected_training(job))
     trace, checkpoint = _train(job)
     _write(output, {"training": trace}, checkpoint)
 
@@ -70,7 +71,10 @@ def generate(output: Path, checkpoint: Path | None, **options: Any) -> None:
     path = checkpoint or output / CHECKPOINT
     loaded = load_checkpoint(path)
     check_training(output, path, loaded.sha256())
-    _write(output, _generate(loaded, _generation_job(options)))
+    jobs, expected = _expected_generation(_generation_job(options), loaded.text, loaded.model.config)
+    for route, made in expected.items():
+        _say_when_large(made, f"{route}: ")
+    _write(output, _generate(loaded, jobs))
 
 
 @commands.command()
@@ -81,11 +85,14 @@ def record(output: Path, **options: Any) -> None:
     """Train, then generate: all recordings of the site, written at one moment."""
     needs("torch", "tiktoken", pin=True)
     check_output(output, "recordings")
-    training, generation = _training_job(options), _generation_job(options)
-    _check_training(training)
-    _check_generation(generation, training.text, training.config)  # before the training, not after it
+    from tracer.recording.forecast import forecast_set
+
+    training = _training_job(options)
+    expected = _expected_training(training)
+    jobs, others = _expected_generation(_generation_job(options), training.text, training.config)
+    _say_when_large(forecast_set(training.config, expected, **others))
     trace, checkpoint = _train(training)
-    _write(output, {"training": trace, **_generate(checkpoint, generation)}, checkpoint)
+    _write(output, {"training": trace, **_generate(checkpoint, jobs)}, checkpoint)
 
 
 def _training_job(options: dict[str, Any]) -> TrainingJob:
@@ -107,14 +114,19 @@ def _generation_job(options: dict[str, Any]) -> GenerationJob:
                          options["max_new_tokens"])
 
 
-def _check_training(job: TrainingJob) -> None:
-    """Says when its recording is large, refuses what is too large."""
+def _expected_training(job: TrainingJob) -> Forecast:
+    """What recording it will take; refuses what is too large."""
     from tracer.model.tokenizer import gpt2
-    from tracer.recording.forecast import when_large
     from tracer.recording.training import expected_training
 
-    if large := when_large(expected_training(job, gpt2())):
-        err.print(large, soft_wrap=True)
+    return expected_training(job, gpt2())
+
+
+def _say_when_large(expected: Forecast, about: str = "") -> None:
+    from tracer.recording.forecast import when_large
+
+    if large := when_large(expected):
+        err.print(about + large, soft_wrap=True)
 
 
 def _train(job: TrainingJob) -> tuple[Trace, Checkpoint]:
@@ -130,26 +142,22 @@ def _train(job: TrainingJob) -> tuple[Trace, Checkpoint]:
     return trace, checkpoint
 
 
-def _check_generation(job: GenerationJob, text: str, config: Config) -> dict[str, GenerationJob]:
-    """The jobs of both routes that continue a prompt; says when they are large, refuses what is too large."""
+def _expected_generation(job: GenerationJob, text: str,
+                         config: Config) -> tuple[dict[str, GenerationJob], dict[str, Forecast]]:
+    """The jobs of both routes that continue a prompt, and what each will take; refuses what is too large."""
     from tracer.model.tokenizer import gpt2
-    from tracer.recording.forecast import when_large
     from tracer.recording.generation import check_job, past_context_job
 
     check_job(job, gpt2(), config)
     jobs = {"generation": job, "long": past_context_job(job, text, gpt2(), config)}
-    for route, own in jobs.items():
-        if large := when_large(check_job(own, gpt2(), config, route)):
-            err.print(f"{route}: {large}", soft_wrap=True)
-    return jobs
+    return jobs, {route: check_job(own, gpt2(), config, route) for route, own in jobs.items()}
 
 
-def _generate(checkpoint: Checkpoint, job: GenerationJob) -> dict[str, Trace]:
+def _generate(checkpoint: Checkpoint, jobs: dict[str, GenerationJob]) -> dict[str, Trace]:
     """The recordings of both routes."""
     from tracer.model.tokenizer import gpt2
     from tracer.recording.generation import record_generation
 
-    jobs = _check_generation(job, checkpoint.text, checkpoint.model.config)
     return {route: record_generation(own, checkpoint, gpt2(), lambda number, token, text: out.print(
         f"round {number}: id {token}, shows {text!r}"), route) for route, own in jobs.items()}
 
