@@ -6,6 +6,12 @@
 # make lint     check the style of the code
 # make bench    measure against the limits in bench/
 # make clean    remove what make made, the recordings apart
+#
+# With another folder, port or interpreter:
+#   TRACES=mine         the folder of recordings (site, traces, verify)
+#   SITE=my-site        the folder of the site (site, serve, clean)
+#   PORT=8080           where to serve
+#   PYTHON=python3.12   what .venv/ is made with
 
 PYTHON ?= python3
 PORT ?= 8000
@@ -22,7 +28,7 @@ install = $(BIN)/python -c "import tomllib; p = tomllib.load(open('pyproject.tom
 .PHONY: help site serve traces verify test lint bench clean
 
 help:
-	@sed -n '1,/^$$/s/^# //p' $(firstword $(MAKEFILE_LIST))
+	@sed -n '1,/^$$/s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -40,7 +40,7 @@ def train(output: Path, **options) -> None:
     needs("torch", "tiktoken", pin=True)
     check_output(output)
     job = _training_job(options)
-    _check_training(job)
+    _say_when_large(_expected_training(job))
     trace, checkpoint = _train(job)
     _write(output, {"training": trace}, checkpoint)
 
@@ -59,7 +59,10 @@ def generate(output: Path, checkpoint: Path | None, **options) -> None:
     path = checkpoint or output / CHECKPOINT
     loaded = load_checkpoint(path)
     check_training(output, path, loaded.sha256())
-    _write(output, _generate(loaded, _generation_job(options)))
+    jobs, expected = _expected_generation(_generation_job(options), loaded.text, loaded.model.config)
+    for route, made in expected.items():
+        _say_when_large(made, f"{route}: ")
+    _write(output, _generate(loaded, jobs))
 
 
 @commands.command()
@@ -70,11 +73,14 @@ def record(output: Path, **options) -> None:
     """Train, then generate: all recordings of the site, written at one moment."""
     needs("torch", "tiktoken", pin=True)
     check_output(output)
-    training, generation = _training_job(options), _generation_job(options)
-    _check_training(training)
-    _check_generation(generation, training.text, training.config)  # before the training, not after it
+    from tracer.recording.forecast import forecast_set
+
+    training = _training_job(options)
+    expected = _expected_training(training)
+    jobs, others = _expected_generation(_generation_job(options), training.text, training.config)
+    _say_when_large(forecast_set(training.config, expected, **others))
     trace, checkpoint = _train(training)
-    _write(output, {"training": trace, **_generate(checkpoint, generation)}, checkpoint)
+    _write(output, {"training": trace, **_generate(checkpoint, jobs)}, checkpoint)
 
 
 def _training_job(options: dict):
@@ -96,14 +102,19 @@ def _generation_job(options: dict):
                          options["max_new_tokens"])
 
 
-def _check_training(job) -> None:
-    """Says when its recording is large, refuses what is too large."""
+def _expected_training(job):
+    """What recording it will take; refuses what is too large."""
     from tracer.model.tokenizer import gpt2
-    from tracer.recording.forecast import when_large
     from tracer.recording.training import expected_training
 
-    if large := when_large(expected_training(job, gpt2())):
-        err.print(large, soft_wrap=True)
+    return expected_training(job, gpt2())
+
+
+def _say_when_large(expected, about: str = "") -> None:
+    from tracer.recording.forecast import when_large
+
+    if large := when_large(expected):
+        err.print(about + large, soft_wrap=True)
 
 
 def _train(job) -> tuple:
@@ -119,26 +130,21 @@ def _train(job) -> tuple:
     return trace, checkpoint
 
 
-def _check_generation(job, text: str, config) -> dict:
-    """The jobs of both routes that continue a prompt; says when they are large, refuses what is too large."""
+def _expected_generation(job, text: str, config) -> tuple[dict, dict]:
+    """The jobs of both routes that continue a prompt, and what each will take; refuses what is too large."""
     from tracer.model.tokenizer import gpt2
-    from tracer.recording.forecast import when_large
     from tracer.recording.generation import check_job, past_context_job
 
     check_job(job, gpt2(), config)
     jobs = {"generation": job, "long": past_context_job(job, text, gpt2(), config)}
-    for route, own in jobs.items():
-        if large := when_large(check_job(own, gpt2(), config, route)):
-            err.print(f"{route}: {large}", soft_wrap=True)
-    return jobs
+    return jobs, {route: check_job(own, gpt2(), config, route) for route, own in jobs.items()}
 
 
-def _generate(checkpoint, job) -> dict:
+def _generate(checkpoint, jobs: dict) -> dict:
     """The recordings of both routes."""
     from tracer.model.tokenizer import gpt2
     from tracer.recording.generation import record_generation
 
-    jobs = _check_generation(job, checkpoint.text, checkpoint.model.config)
     return {route: record_generation(own, checkpoint, gpt2(), lambda number, token, text: out.print(
         f"round {number}: id {token}, shows {text!r}"), route) for route, own in jobs.items()}
 

@@ -165,12 +165,13 @@ def token_dtype(vocabulary_size: int) -> np.dtype:
     raise UserError(f"a vocabulary of {vocabulary_size} does not fit 32 bits")
 
 
-def prepare(text_path: Path, folder: Path, tokenizer_name: str = Characters.name) -> dict:
+def prepare(text_path: str | Path, folder: str | Path, tokenizer_name: str = Characters.name) -> dict:
     """Write the ids of a text into `folder`; returns what ``meta.json`` says.
 
     The first nine tenths (of the ids, rounded down) are for training, the rest for validation.
     Raises UserError as `encode_text` does.
     """
+    text_path, folder = Path(text_path), Path(folder)
     meta, contents = encode_text(text_path, tokenizer_name)
     files = meta["files"]
     for split, content in contents.items():
