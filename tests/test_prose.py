@@ -8,7 +8,7 @@ import pytest
 from site_builder.language import figures, languages
 from site_builder.prose import find_section, kind_of
 from site_builder.sections import Section
-from tracer.format.schema import load_all
+from tracer.format.load import load_all
 
 LONGEST_TITLE = {"en": 70, "zh": 34}
 CJK = re.compile(r"[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]")
@@ -32,10 +32,10 @@ def needed(prose: dict) -> dict[str, Section | None]:
         for chapter in trace.chapters:
             key = "chapter:" + re.sub(r"\.?\d+$", "", chapter.id)
             found[f"{trace.route} {key}"] = prose.get(key)
-            for view in chapter.views:
-                axes = len(trace.arrays[view.steps[0]].shape) if view.steps else 0
-                kind = kind_of(trace, view)
-                found[f"{trace.route} {view.id}"] = find_section(prose, view.id, trace.route, kind, axes)
+            for step in chapter.steps:
+                axes = len(trace.arrays[step.operations[0]].shape) if step.operations else 0
+                kind = kind_of(trace, step)
+                found[f"{trace.route} {step.id}"] = find_section(prose, step.id, trace.route, kind, axes)
     return found
 
 
