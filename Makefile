@@ -3,7 +3,7 @@
 # make traces   record again (installs torch)
 # make verify   recompute every recorded number
 # make test     everything tests need, the browser included, then the tests
-# make lint     check the style of the code
+# make lint     check the style and the types of the code
 # make bench    measure against the limits in bench/
 # make clean    remove what make made, the recordings apart
 #
@@ -71,11 +71,12 @@ test: $(VENV)/test.ready
 
 lint: $(VENV)/test.ready
 	@$(BIN)/python -m ruff check .
+	@$(BIN)/python -m mypy
 
 bench: $(VENV)/test.ready
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
 	@test ! -x $(BIN)/python || $(BIN)/python -m site_builder remove --site "$(SITE)"
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

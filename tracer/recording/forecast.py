@@ -137,8 +137,7 @@ def forecast_set(config: Config, training: Forecast, generation: Forecast, long:
     return Forecast(sum(part.seconds for part in parts), max(part.memory for part in parts),
                     json=sum(part.json for part in parts) - table.json,
                     files=sum(part.files for part in parts) - table.files,
-                    checkpoint=training.checkpoint,
-                    operations=sum(part.operations for part in parts))
+                    checkpoint=training.checkpoint, operations=sum(part.operations for part in parts))
 
 
 def _pass(made: Forecast, config: Config, length: int, times: float, head: bool = True) -> None:
