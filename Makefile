@@ -3,7 +3,7 @@
 # make traces   record again (installs torch)
 # make verify   recompute every recorded number
 # make test     everything tests need, the browser included, then the tests
-# make lint     check the style of the code
+# make lint     check the style and the types of the code
 # make bench    measure against the limits in bench/
 # make pictures make the READMEs' pictures again
 # make lock     write .ci/lock.txt, the exact packages of make test; after make clean, the newest
@@ -73,6 +73,7 @@ test: $(VENV)/test.ready
 
 lint: $(VENV)/test.ready
 	@$(BIN)/python -m ruff check .
+	@$(BIN)/python -m mypy
 
 bench: $(VENV)/test.ready
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
@@ -86,5 +87,5 @@ lock: $(VENV)/test.ready
 
 clean:
 	@test ! -x $(BIN)/python || $(BIN)/python -m site_builder remove --site "$(SITE)"
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from tracer.format.load import load as load_one
-from tracer.format.load import load_all
+from tracer.format import load as reading
 from tracer.format.origin import check_set, origin_of
 from tracer.format.trace import Trace
 from tracer.format.verify import Check
@@ -20,8 +19,8 @@ def load(path: str | Path) -> Trace | dict[str, Trace]:
     """
     path = Path(path)
     if path.is_file():
-        return load_one(path)
-    traces = load_all(path)
+        return reading.load(path)
+    traces = reading.load_all(path)
     check_set(path, {stem: origin_of(trace) for stem, trace in traces.items()})
     return traces
 
