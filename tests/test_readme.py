@@ -4,6 +4,7 @@ import ast
 import contextlib
 import io
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,12 @@ def test_help_names_every_target_and_every_variable_that_may_be_given():
     wanted = {*re.findall(r"^([a-z]+):", makefile, re.MULTILINE)} - {"help"}
     wanted |= {f"{name}=" for name in re.findall(r"^([A-Z]+) \?=", makefile, re.MULTILINE)}
     assert [each for each in sorted(wanted) if each not in said] == []
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_every_package_is_named_with_what_it_is_for(name):
+    project = tomllib.loads(text("pyproject.toml"))["project"]
+    wanted = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
+    rows = re.findall(r"^\| (.*?)(?:（.*?）| \(.*?\))? \| \S.* \|$", text(name), re.MULTILINE)
+    named = {package.partition(" ")[0] for row in rows for package in re.split(", |、", row)}
+    assert [each for each in wanted if re.split("[=><]", each)[0] not in named] == []
