@@ -2,15 +2,18 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 from site_builder.formula import OTHERWISE
 from site_builder.labels import isolated
+from site_builder.language import Language
 from site_builder.merges import Merges, merges
 from site_builder.network_graph import main_array, place
 from site_builder.notation import source
 from site_builder.parts import Part, Parts, number_in_prose
-from site_builder.prose import Section, find_section, load_prose, render, render_title
+from site_builder.prose import find_section, render, render_title
 from site_builder.rounds import Byte, Layers, bytes_of, careless, layers
+from site_builder.sections import Section
 from site_builder.strings import Strings, count
 from tracer.format.trace import Chapter, Pass, Step
 
@@ -76,23 +79,22 @@ class ChapterPage:
     pages: list[Page]
 
 
-def told(parts: Parts, language: str, strings: Strings, keys: list[str]) -> dict[str, tuple[str, str]]:
+def told(parts: Parts, language: Language, keys: list[str]) -> dict[str, tuple[str, str]]:
     """Prose that belongs to no step: key → (title, HTML), with the figures of the recording."""
-    writer = _Writer(parts, language, strings)
+    writer = _Writer(parts, language)
     figures = writer.figures(Step(""))
-    sections = {key: writer.prose[key][language] for key in keys}
+    sections = {key: language.prose[key] for key in keys}
     return {key: (render_title(s.title, figures), render(s.body, figures)) for key, s in sections.items()}
 
 
-def chapters(parts: Parts, language: str, strings: Strings) -> list[ChapterPage]:
+def chapters(parts: Parts, language: Language) -> list[ChapterPage]:
     """All chapters of a route, in order, every step with its prose and formulas."""
-    return _Writer(parts, language, strings).chapters()
+    return _Writer(parts, language).chapters()
 
 
 class _Writer:
-    def __init__(self, parts: Parts, language: str, strings: Strings):
-        self.parts, self.trace, self.language, self.strings = parts, parts.trace, language, strings
-        self.prose = load_prose()
+    def __init__(self, parts: Parts, language: Language):
+        self.parts, self.trace, self.language, self.strings = parts, parts.trace, language, Strings(language)
         self.parameters = sum(self.trace.arrays[one.arrays["trained"]].size for one in self.trace.parameters)
         self.number = 0
 
@@ -101,7 +103,7 @@ class _Writer:
 
     def chapter(self, chapter: Chapter) -> ChapterPage:
         kind = "blocks" if chapter.kind == "block" else chapter.kind
-        section = self.prose[f"chapter:{kind}"][self.language]
+        section = self.language.prose[f"chapter:{kind}"]
         number = self.chapter_number(chapter)
         figures = self.figures(chapter.steps[0]) | number
         short = self.strings(f"chapter.{kind}", n=next(iter(number.values()), ""))
@@ -116,8 +118,8 @@ class _Writer:
 
     def page(self, step: Step, chapter: Chapter) -> Page:
         self.number += 1
-        sections = find_section(self.prose, step, self.trace.route) or {}
-        section = sections.get(self.language, Section(self.neutral_title(step), "", ""))
+        section = (find_section(self.language.prose, step, self.trace.route)
+                   or Section(self.neutral_title(step), "", ""))
         figures = self.figures(step)
         return Page(
             step.id, self.at(step), self.number, chapter.id,
@@ -191,7 +193,8 @@ class _Writer:
             "text": make.get("text", make.get("trained_on")), "validation_text": make.get("validation_text"),
             "prompt": make.get("prompt"), "temperature": make.get("temperature"), "top_k": make.get("top_k"),
             "seed": make.get("seed"), "parameters": self.parameters,
-            "ids": trace.values(self.text()["ids"]).tolist(), "num": number_in_prose, "count": count, "ln": math.log,
+            "ids": trace.values(self.text()["ids"]).tolist(), "num": number_in_prose,
+            "count": partial(count, self.language), "ln": math.log,
             "has": self.parts.kinds.__contains__, "named": self.named, "again": step.pass_ == "again",
             "value": lambda name, *index: trace.values(name)[index].item(),
             "outside": self.outside(run),
