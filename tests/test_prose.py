@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from site_builder.language import figures, languages
-from site_builder.prose import find_section, kind_of
+from site_builder.prose import find_section
 from site_builder.sections import Section
 from tracer.format.load import load_all
 
@@ -30,12 +30,10 @@ def needed(prose: dict) -> dict[str, Section | None]:
     found = {}
     for trace in TRACES:
         for chapter in trace.chapters:
-            key = "chapter:" + re.sub(r"\.?\d+$", "", chapter.id)
+            key = f"chapter:{'blocks' if chapter.kind == 'block' else chapter.kind}"
             found[f"{trace.route} {key}"] = prose.get(key)
             for step in chapter.steps:
-                axes = len(trace.arrays[step.operations[0]].shape) if step.operations else 0
-                kind = kind_of(trace, step)
-                found[f"{trace.route} {step.id}"] = find_section(prose, step.id, trace.route, kind, axes)
+                found[f"{trace.route} {step.id}"] = find_section(prose, step, trace.route)
     return found
 
 

@@ -23,7 +23,7 @@ from tracer.model.random_words import next_word
 from tracer.ops import KINDS, Computation, evaluate, expand_ellipsis
 from tracer.ops.rounded import UNIT
 from tracer.recording.generation import GenerationJob, past_context_job, record_generation
-from tracer.recording.training import TABLE, TrainingJob, record_training
+from tracer.recording.training import TrainingJob, record_training
 
 V, D, C, POSITION, TARGET = 50257, 16, 16, 2, 254
 IDS = [17250, 220, 19526, 254, 0]
@@ -124,7 +124,7 @@ def shapes_by_hand() -> dict[str, tuple[int, ...]]:
 
 def test_parameters(training):
     shapes = shapes_by_hand()
-    assert training.make["parameters"] == list(shapes)
+    assert [(one.name, one.arrays["initial"]) for one in training.parameters] == [(name, name) for name in shapes]
     assert {name: training.arrays[name].shape for name in shapes} == shapes
     count = sum(math.prod(shape) for shape in shapes.values())
     assert count == training.summary["parameters"] == 810_960
@@ -212,7 +212,7 @@ def test_the_committed_recordings_are_pinned(recordings):
 
 @pytest.fixture(scope="module")
 def spread(training_trace) -> dict[str, float]:
-    return spreads(training_trace, [*first_update_arrays(training_trace), f"grad.{TABLE}"])
+    return spreads(training_trace, [*first_update_arrays(training_trace), training_trace.table().arrays["gradient"]])
 
 
 def test_the_recordings_made_again_are_the_committed_ones(fresh, recordings, tokenizer):

@@ -15,7 +15,6 @@ from site_builder.network_graph import Node
 from site_builder.network_map import label
 from site_builder.pages import chapters
 from site_builder.parts import Parts, number_in_prose
-from site_builder.prose import kind_of
 from site_builder.source import torch_sources
 from site_builder.strings import Strings, count
 from tracer.format.trace import Step, Trace
@@ -69,8 +68,8 @@ def test_what_is_said_of_a_module_is_keyed_by_its_kind(recordings):
     met = set()
     for trace in recordings.values():
         for step in (step for chapter in trace.chapters for step in chapter.steps):
-            kind = kind_of(trace, step)
-            if kind not in kinds - {"adamw", "append_rows"} or ".cached." in step.id:
+            kind = step.kind
+            if kind not in kinds - {"adamw", "append_rows"} or step.pass_ == "cached":
                 continue
             met.add(kind)
             key = re.sub(r"\bblocks\.\d+", "block", re.sub(r"^(round\d+|evaluation\.\w+?|again)\.", "", step.id))
@@ -91,9 +90,9 @@ def test_a_norm_of_another_kind_is_said_nothing_false_of(with_rms_norm, language
     for step in norms:
         body = text[step].split("\n", 1)[1].strip()
         assert body == "", step  # its formula speaks
-    node = Node("blocks.0.norm_1", "view", "", "", (), module="rms_norm")
-    assert label(Strings(language), node) == "norm 1"
-    node.module = "layer_norm"
+    node = Node("", "view", "", "", (), step=Step("", kind="rms_norm", role="attention"))
+    assert label(Strings(language), node) == "rms norm"
+    node.step.kind = "layer_norm"
     assert label(Strings(language), node) == Strings(language)("map.block.norm_1")
 
 
