@@ -14,7 +14,7 @@ from tracer.errors import UserError
 from tracer.storage.together import CHECKPOINT
 
 if TYPE_CHECKING:  # ``--help`` needs no torch
-    from tracer.format.schema import Trace
+    from tracer.format.trace import Trace
     from tracer.model.config import Config
     from tracer.recording.checkpoint import Checkpoint
     from tracer.recording.forecast import Forecast

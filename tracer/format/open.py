@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from tracer.format import schema
+from tracer.format import load as reading
 from tracer.format.origin import check_set, origin_of
-from tracer.format.schema import Trace
+from tracer.format.trace import Trace
 from tracer.format.verify import Check
 from tracer.format.verify import verify as checks
 
@@ -19,8 +19,8 @@ def load(path: str | Path) -> Trace | dict[str, Trace]:
     """
     path = Path(path)
     if path.is_file():
-        return schema.load(path)
-    traces = schema.load_all(path)
+        return reading.load(path)
+    traces = reading.load_all(path)
     check_set(path, {stem: origin_of(trace) for stem, trace in traces.items()})
     return traces
 
