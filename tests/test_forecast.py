@@ -3,8 +3,9 @@
 import pytest
 
 from tracer.errors import UserError
-from tracer.format import budget, schema
-from tracer.format.schema import Trace
+from tracer.format import budget
+from tracer.format.files import INLINE_LIMIT, files_of, save
+from tracer.format.trace import AXES, Trace
 from tracer.model.config import Config
 from tracer.model.optimizer import TrainingSettings
 from tracer.ops.replay import Replay
@@ -29,13 +30,13 @@ def within(predicted: float, real: float, factor: float = 1.8) -> bool:
 
 
 def compare(made: Forecast, trace: Trace) -> None:
-    real = budget.forecast(trace, Replay(trace, schema.AXES))
+    real = budget.forecast(trace, Replay(trace, AXES))
     assert within(made.work, real.work)
     assert real.memory / 1.2 < made.checking < 1.8 * real.memory
-    held = sum(a.size for a in trace.arrays.values() if not a.derived and a.size > schema.INLINE_LIMIT)
-    inline = sum(a.size for a in trace.arrays.values() if not a.derived and a.size <= schema.INLINE_LIMIT)
+    held = sum(a.size for a in trace.arrays.values() if not a.derived and a.size > INLINE_LIMIT)
+    inline = sum(a.size for a in trace.arrays.values() if not a.derived and a.size <= INLINE_LIMIT)
     assert within(made.files, held * 16 / 3)
-    assert within(made.steps, len(trace.steps), 2)
+    assert within(made.operations, len(trace.operations), 2)
     assert made.json > 5 * inline
 
 
@@ -45,7 +46,7 @@ def test_the_forecast_is_what_is_then_recorded(tokenizer, tmp_path, config, coun
     job = TrainingJob(text, "to be", config, TrainingSettings(updates=5))
     training, checkpoint = record_training(job, tokenizer)
     compare(forecast_training(config, count, len(tokenizer.encode("to be")), 5), training)
-    files = schema.files_of(training, tmp_path / "training.json")
+    files = files_of(training, tmp_path / "training.json")
     made = forecast_training(config, count, len(tokenizer.encode("to be")), 5)
     assert within(made.json, len(files["training.json"]))
     generation = record_generation(GenerationJob("the", max_new_tokens=rounds), checkpoint, tokenizer)
@@ -98,5 +99,5 @@ def test_nothing_is_done_for_what_is_refused(tokenizer, monkeypatch):
 def test_what_could_not_be_read_is_not_written(recordings, tmp_path, monkeypatch):
     monkeypatch.setattr("tracer.format.files.MOST_BYTES", 1000)
     with pytest.raises(UserError, match="of which 1,000 can be read: record less"):
-        schema.save(recordings["long"], tmp_path / "long.json")
+        save(recordings["long"], tmp_path / "long.json")
     assert list(tmp_path.iterdir()) == []

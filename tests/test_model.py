@@ -528,7 +528,7 @@ def test_with_a_cache_a_round_computes_one_position(tokenizer):
     trace = record_generation(job, checkpoint, tokenizer)
     same = {}
     for number in range(2, 5):
-        for name in (name for name in trace.steps if name.startswith(f"round{number}.cached.blocks")):
+        for name in (name for name in trace.operations if name.startswith(f"round{number}.cached.blocks")):
             twin = name.replace(".cached", "")
             if twin in trace.arrays and trace.arrays[twin].axes[0] == "position":
                 assert trace.arrays[name].shape == (1, *trace.arrays[twin].shape[1:])

@@ -136,10 +136,10 @@ def heads(source: str, text: str | None, name: str | None, top: int) -> None:
 
 
 def _recorded(path: Path, name: str | None) -> tuple[list, str]:
-    from tracer.format import schema
+    from tracer.format.load import load
     from tracer.library.heads import recorded_passes
 
-    passes = recorded_passes(schema.load(path))
+    passes = recorded_passes(load(path))
     if name is None:
         name = max(reversed(passes), key=lambda each: len(passes[each][0]))
     if name not in passes:

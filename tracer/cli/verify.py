@@ -13,7 +13,7 @@ from tracer.command_line import recordings
 @commands.command()
 @click.argument("traces", type=click.Path(path_type=Path), required=False)
 @click.option("--hashes/--no-hashes", default=True, help="Also check the hashes of what nothing recorded made.")
-@click.option("--brief", is_flag=True, help="A row for every kind of operation, not for every step.")
+@click.option("--brief", is_flag=True, help="A row for every kind of operation, not for every single one.")
 def verify(traces: Path | None, hashes: bool, brief: bool) -> None:
     """Recompute every recorded number from its operands, in NumPy, without torch.
 
@@ -27,8 +27,8 @@ def verify(traces: Path | None, hashes: bool, brief: bool) -> None:
         wrong = [check for check in checks if check.problem]
         out.print(_table(name, checks, brief))
         for check in wrong:
-            out.print(f"WRONG {name}: step {check.step} ({check.kind}): {check.problem}", style="bold red")
-        found += [f"{name}, {check.step}" for check in wrong]
+            out.print(f"WRONG {name}: {check.name} ({check.kind}): {check.problem}", style="bold red")
+        found += [f"{name}, {check.name}" for check in wrong]
         values = sum(check.count for check in checks if check.kind not in ("sha256", "summary"))
         out.print(f"{name}: {len(checks)} checks, {values:,} numbers recomputed, {len(wrong)} wrong")
     if found:
@@ -38,7 +38,7 @@ def verify(traces: Path | None, hashes: bool, brief: bool) -> None:
 
 def _table(name: str, checks: list, brief: bool) -> Table:
     table = Table(title=f"{name}: recorded (PyTorch, float32) against recomputed (NumPy, float64)")
-    for column in ("kind of operation", "checks") if brief else ("step", "kind of operation"):
+    for column in ("kind of operation", "checks") if brief else ("what", "kind of operation"):
         table.add_column(column, overflow="fold", justify="right" if column == "checks" else "left")
     for column in ("numbers", "largest absolute error", "largest relative error", "verdict"):
         table.add_column(column, justify="right")
@@ -48,7 +48,7 @@ def _table(name: str, checks: list, brief: bool) -> Table:
     for members in groups.values():
         wrong = sum(bool(check.problem) for check in members)
         first = members[0]
-        table.add_row(*((first.kind, str(len(members))) if brief else (first.step, first.kind)),
+        table.add_row(*((first.kind, str(len(members))) if brief else (first.name, first.kind)),
                       f"{sum(c.count for c in members):,}", f"{max(c.absolute for c in members):.3g}",
                       f"{max(c.relative for c in members):.3g}", f"{wrong} wrong" if wrong else "ok")
     return table

@@ -13,7 +13,8 @@ from pathlib import Path
 import orjson
 
 from tracer.errors import UserError
-from tracer.format.schema import RECORD_AGAIN, Trace, content_hash, load
+from tracer.format.load import RECORD_AGAIN, load
+from tracer.format.trace import Trace, content_hash
 from tracer.storage.together import newest
 
 KEY = "checkpoint_sha256"  # in `make`

@@ -19,7 +19,7 @@ class Temperature(nn.Module):
 
     def __init__(self, temperature: float):
         super().__init__()
-        self.temperature, self.attributes = temperature, {"temperature": temperature}
+        self.temperature, self.settings = temperature, {"temperature": temperature}
 
     def forward(self, logits: Tensor) -> Tensor:
         return logits / self.temperature  # (1, V)

@@ -66,7 +66,7 @@ def _gradient(forward: Equation, terms: list, name: str) -> Equation:
 
 
 def _constant(node: Node) -> bool:
-    """Whether `node` has the same value everywhere: sizes, attributes and numbers."""
+    """Whether `node` has the same value everywhere: sizes, settings and numbers."""
     without_sizes = transform(node, lambda n: ["number", 1] if n[0] == "size" else None)
     return all(n[0] not in ("read", "letter") for n in walk(without_sizes))
 

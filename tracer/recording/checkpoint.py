@@ -7,7 +7,7 @@ import torch
 
 from tracer.errors import UserError
 from tracer.format.origin import checkpoint_hash
-from tracer.format.schema import content_hash
+from tracer.format.trace import content_hash
 from tracer.model.checkpoint_parts import check_moments, check_parameters, config_of, exact, typed
 from tracer.model.finite import Diverged, first_not_finite
 from tracer.model.gpt import GPT
