@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracer.ops import cost as costs
+from tracer.ops.functions import FUNCTIONS
 from tracer.ops.language import Equation, Node, factors, walk
 from tracer.ops.mcg31m1 import mcg31m1
 from tracer.ops.rounded import SMALLEST, Rounded, finite, sum_error
@@ -37,16 +38,19 @@ class Computation:
 
 def letter_sizes(equations: list[Equation], shape: tuple[int, ...],
                  operands: dict[str, tuple[int, ...]]) -> dict[str, int]:
-    """The length of every letter's axis, from the shapes of the target and of its operands.
+    """The length of every letter's axis, from the shapes of the target, of its operands and of what comes between.
 
     Raises `ValueError` when two arrays disagree.
     """
     sizes: dict[str, int] = {}
+    known = dict(operands)
     _note_sizes(sizes, equations[-1].name, equations[-1].index, shape)
     for equation in equations:
         for name, index in equation.reads:
-            if name in operands:
-                _note_sizes(sizes, name, index, operands[name])
+            if name in known:
+                _note_sizes(sizes, name, index, known[name])
+        if all(item[1] in sizes for item in equation.index):
+            known[equation.name] = tuple(sizes[item[1]] for item in equation.index)
     return sizes
 
 
@@ -174,7 +178,9 @@ class _Grid:
                 return a * b
             case "/":
                 return a / b
-        exact = {"//": np.floor_divide, "%": np.mod, "**": np.power}[op]
+            case "**":
+                return a.power(b)
+        exact = {"//": np.floor_divide, "%": np.mod}[op]
         return Rounded(exact(a.value, b.value), np.float64(0))
 
     def _stream(self, word, n):
@@ -194,7 +200,7 @@ class _Grid:
         return chosen.where(yes, no)
 
     def _call(self, name, body):
-        return getattr(self.eval(body), name)()
+        return self.eval(body).apply(FUNCTIONS[name])
 
     def _reduce(self, name, over, body, *rest):
         letters = [item[1] for item in over]
