@@ -114,18 +114,18 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict:
         text = orjson.dumps([eq.to_json() for eq in replay.equations(operation)])
         number = equations.setdefault(text, len(equations))
         operations[operation.id] = {"kind": operation.kind, "target": operation.target, "equations": number,
-                                    "operands": operation.operands, "attributes": operation.settings}
+                                    "operands": operation.operands, "settings": operation.settings}
         if notations[operation.id] != operation.kind:
             operations[operation.id]["notation"] = notations[operation.id]
     return {
         "route": trace.route,
         "equations": [orjson.loads(text) for text in equations],
-        "steps": operations,
+        "operations": operations,
         "arrays": {array.name: _array_outline(trace, array, chunk_of) for array in trace.arrays.values()},
         "labels": {name: {"script": _label_chunk(labels), "length": labels["length"]}
                    if isinstance(labels, dict) else _shown(trace, name) for name, labels in trace.labels.items()},
         "firsts": {name: first for name in trace.labels if (first := first_place(trace, name))},
-        "chapters": [{"id": c.id, "views": [{"id": v.id, "steps": v.operations, "arrays": v.arrays} for v in c.steps]}
+        "chapters": [{"id": c.id, "steps": [{"id": s.id, "operations": s.operations, "arrays": s.arrays} for s in c.steps]}
                      for c in trace.chapters],
         "letters": AXES,
         "sampling": _sampling_equations() if trace.make.get("rounds") else {},

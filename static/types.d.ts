@@ -30,7 +30,7 @@ interface OperationOutline {
   /** Which of the outline's equations. */
   equations: number;
   operands: Record<string, string>;
-  attributes: Record<string, number>;
+  settings: Record<string, number>;
   /** Which symbols its names have, where these are not those of its kind. */
   notation?: string;
 }
@@ -84,8 +84,10 @@ type ExpressionNode =
   | ["where", ExpressionNode, ExpressionNode, ExpressionNode]
   | ["call", string, ExpressionNode]
   | ["stream", ExpressionNode, ExpressionNode]
-  | ["reduce", string, LetterNode[], ExpressionNode]
-  | ["reduce", string, LetterNode[], ExpressionNode, ExpressionNode];
+  | ReduceNode;
+type ReduceNode = ["reduce", string, LetterNode[], ExpressionNode] | RankNode;
+/** "nth_largest": which place has the n-th largest value. */
+type RankNode = ["reduce", string, LetterNode[], ExpressionNode, ExpressionNode];
 /** Letter → its value. */
 type Letters = Record<string, number>;
 
@@ -100,7 +102,7 @@ interface Operation extends Omit<OperationOutline, "equations"> {
 }
 
 /** What a computation needs of an operation. */
-type Computable = Pick<Operation, "equations" | "operands" | "attributes" | "shape">;
+type Computable = Pick<Operation, "equations" | "operands" | "settings" | "shape">;
 
 /** Numbers, whoever holds them. */
 interface Source {
@@ -146,12 +148,7 @@ interface Window {
   twoRoutes: TwoRoutes;
 }
 
-interface HTMLScriptElement {
-  /** Where no module started, a page says why: data-blocked, … */
-  dataset: DOMStringMap;
-}
-
-/** Newer than the types of the checker. */
-interface Uint8ArrayConstructor {
-  fromBase64?(text: string): Uint8Array<ArrayBuffer>;
+/** Made by site_builder/functions.py. */
+declare module "functions" {
+  export const FUNCTIONS: Record<string, { value: (x: number) => number; text: string; python: string }>;
 }

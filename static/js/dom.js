@@ -35,9 +35,19 @@ export function dress(element, attributes, children = []) {
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, String(value));
   }
-  element.append(.../** @type {(Node | string)[]} */ (
-    children.flat(Infinity).filter((child) => child !== null && child !== undefined)));
+  element.append(...flat(children));
   return element;
+}
+
+/**
+ * @param {Child[]} children
+ * @returns {(Node | string)[]}
+ */
+function flat(children) {
+  return children.flatMap((child) => {
+    if (Array.isArray(child)) return flat(child);
+    return child === null || child === undefined ? [] : [typeof child === "number" ? String(child) : child];
+  });
 }
 
 /**

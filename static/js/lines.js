@@ -50,7 +50,7 @@ export class Lines {
   /**
    * By the series that begins with the recorded loss: the losses after the last update, and the yardstick ln V.
    * @param {Float64Array} values
-   * @returns {Pick<import("curves").Options, "marks" | "guide"> & { told: string }}
+   * @returns {Partial<import("curves").Options> & { told: string }}
    */
   evaluation(values) {
     const { slices, words } = this;

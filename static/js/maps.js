@@ -23,7 +23,8 @@ export class Maps {
     this.series = series;
     this.setting = setting;
     this.words = words;
-    [this.rows, this.columns] = slices.shape.slice(-2);
+    this.rows = slices.shape[slices.shape.length - 2];
+    this.columns = slices.shape[slices.shape.length - 1];
     this.first = Float64Array.from({ length: slices.size }, (_, cell) => slices.value(0, cell));
     this.signed = false;
     this.largest = this.measure();

@@ -1,7 +1,7 @@
 // The moves of an operation: a row slides out of its table, a mask closes, a softmax rescales, a road carries
 // the copy; every other operation lights what each number reads.
 
-import { unflatten } from "store";
+import { unflatten } from "indices";
 import { Working } from "working";
 
 const MOST = 24; // numbers that are shown one by one

@@ -2,11 +2,12 @@
 
 import { numpyCode } from "code";
 import { copy, fill, first, h } from "dom";
-import { exact, format, ulpAt, ulpsApart } from "format";
+import { format, ulpAt, ulpsApart } from "format";
 import { ordinal, sizeOf } from "indices";
-import { tokens, termTable } from "terms";
+import { number } from "said";
+import { termTable, tokens } from "terms";
 import { indexOperands, usesOf } from "uses";
-import { number, Working } from "working";
+import { Working } from "working";
 
 const MOST_USES = 40;
 const MOST_OPTIONS = 200; // of a longer axis a place is typed

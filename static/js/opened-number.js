@@ -1,9 +1,9 @@
 // The opened number: its panel, the numbers that it reads, lit in the tables, and the motion between them.
 
 import { all, byId, first, h, loadFailed } from "dom";
+import { flatten } from "indices";
 import { Motion } from "motion";
 import { showNumber } from "number-panel";
-import { flatten } from "store";
 
 export class OpenedNumber {
   /** @param {import("player").Player} player */

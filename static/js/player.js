@@ -8,9 +8,9 @@ import { all, byId } from "dom";
 import { wireKeys } from "keys";
 import { oncePerFrame } from "later";
 import { Pace } from "motion";
+import { Navigation } from "navigation";
 import { Neighbours } from "neighbours";
 import { OpenedNumber } from "opened-number";
-import { Place } from "place";
 import { parse, write } from "state";
 
 export class Player {
@@ -25,9 +25,9 @@ export class Player {
     this.ids = this.sections.map(({ dataset }) => dataset.step ?? "");
     this.titles = new Map(all(document, ".contents a[data-step]").map((a) => [a.dataset.step, a.textContent]));
     this.home = homes(store.outline.chapters);
-    this.place = new Place(this.sections.map(({ dataset: { step = "", chapter = "" } }) => (
+    this.navigation = new Navigation(this.sections.map(({ dataset: { step = "", chapter = "" } }) => (
       { id: step, chapter, title: this.title(step) })), store, words);
-    this.address = new Address((text) => this.place.linkLanguages(text));
+    this.address = new Address((text) => this.navigation.linkLanguages(text));
     this.choice = new Choice();
     this.neighbours = new Neighbours(this.sections, this);
     this.pace = new Pace(words);
@@ -66,7 +66,7 @@ export class Player {
     window.addEventListener("beforeprint", () => this.step.later.finish());
     this.autoplay.wire();
     wireKeys(this);
-    const { bar, buttons } = this.place;
+    const { bar, buttons } = this.navigation;
     bar.addEventListener("input", oncePerFrame(() => this.navigate(Number(bar.value) - 1, { replace: true })));
     for (const button of buttons) {
       button.addEventListener("click", () => this.navigate(this.current + Number(button.dataset.go)));
@@ -158,10 +158,10 @@ export class Player {
     else this.step.follow();
     for (const button of this.digitButtons) button.setAttribute("aria-pressed", String(button.dataset.digits === String(this.digits)));
     if (!changed) return;
-    this.place.show(index);
+    this.navigation.show(index);
     // Everything is written; what follows needs the layout.
     window.scrollTo({ top: 0 });
-    this.place.reveal();
+    this.navigation.reveal();
     this.step.reveal();
     this.neighbours.prepare();
   }

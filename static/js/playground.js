@@ -46,7 +46,7 @@ export async function playground(box, { store, words }) {
  * @returns {Settings}
  */
 function recordedSettings({ temperature, candidates, uniform }, store) {
-  return { temperature: store.made(temperature).attributes.temperature, k: store.size(candidates), p: 1,
+  return { temperature: store.made(temperature).settings.temperature, k: store.size(candidates), p: 1,
     uniform: store.flatValue(uniform, 0) };
 }
 

@@ -41,14 +41,14 @@ export class Sampling {
    * @param {string} kind
    * @param {string} target
    * @param {Record<string, Given>} operands
-   * @param {Record<string, number>} attributes
+   * @param {Record<string, number>} settings
    * @param {number[]} shape
    */
-  compute(kind, target, operands, attributes, shape) {
+  compute(kind, target, operands, settings, shape) {
     /** @type {Source} */
     const source = { shape: (name) => operands[name].shape, value: (name, index) => operands[name].at(flatten(index, operands[name].shape)) };
     const names = Object.fromEntries(Object.keys(operands).map((name) => [name, name]));
-    const computation = new Computation({ equations: this.kinds[kind][target], operands: names, attributes, shape }, source);
+    const computation = new Computation({ equations: this.kinds[kind][target], operands: names, settings, shape }, source);
     return Array.from({ length: sizeOf(shape) }, (_, n) => computation.value(unflatten(n, shape)));
   }
 }

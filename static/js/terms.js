@@ -9,7 +9,7 @@ const MORE = 48;
 /** @typedef {import("number-panel").PanelContext} PanelContext */
 
 /**
- * @param {import("working").Token[]} list
+ * @param {import("said").Token[]} list
  * @param {PanelContext} context
  */
 export function tokens(list, context) {

@@ -5,7 +5,7 @@ import { lightMap, revealOnMap } from "network-map";
 
 /** @typedef {{ id: string, chapter: string, title: string }} Stop */
 
-export class Place {
+export class Navigation {
   /**
    * @param {Stop[]} steps in order
    * @param {import("store").Store} store
