@@ -17,7 +17,7 @@ from tracer.format import verify as verifier
 from tracer.format.experiment_figures import verify_experiment
 from tracer.format.experiments import RECORD_AGAIN as MEASURE_AGAIN
 from tracer.format.experiments import experiment_path, load_experiments
-from tracer.format.load import RECORD_AGAIN, load
+from tracer.format.load import load, record_again
 from tracer.format.trace import Trace
 from tracer.resources import SITE_BUILDER, TRACER
 from tracer.storage.strict_json import read_bytes
@@ -38,7 +38,7 @@ def read_recording(path: Path, route: str) -> Trace:
         raise UserError(f"{path} was replaced while it was read: build again")
     if not _is_known(content):
         checks = sorted(verifier.verify(trace), key=lambda check: not _is_given(trace, check))
-        _refuse_wrong(path, checks, RECORD_AGAIN)
+        _refuse_wrong(path, checks, record_again(path.parent))
         _keep(content)
     return trace
 

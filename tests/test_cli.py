@@ -244,13 +244,22 @@ def test_a_damaged_checkpoint_is_refused(run, tmp_path, recorded, damage):
 def test_bad_recordings_are_refused(run, tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "bad").mkdir()
-    (tmp_path / "bad" / "cut.json").write_text('{"schema": "two-ro')
+    (tmp_path / "bad" / "cut.json").write_text('{"schema": "two-routes/trace", "ver')
     for path, says in ((tmp_path / "none", "there is no folder"), (tmp_path / "none.json", "there is no folder"),
-                       (tmp_path / "empty", "holds no recording (*.json): record again with `python -m tracer record`"),
+                       (tmp_path / "empty", f"again with `python -m tracer record --output {tmp_path / 'empty'}`"),
                        (tmp_path / "bad", "cut.json: the file is cut off or damaged"),
                        (tmp_path / "bad" / "cut.json", "cut.json: the file is cut off or damaged")):
         message = refused(run("verify", path))
         assert says in message and str(path) in message
+
+
+@pytest.mark.parametrize("content", ["{", "{}", "[1, 2]", '{"schema": "notes", "text": "two-routes/trace"}'])
+def test_json_of_another_kind_beside_recordings_is_left_alone(run, recorded, tmp_path, content):
+    shutil.copytree(recorded, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "notes.json").write_text(content)
+    result = run("verify", "--brief", tmp_path)
+    assert result.status == 0 and "notes: " not in result.out
+    assert result.err == f"left alone: {tmp_path / 'notes.json'}, which does not say that it is a recording\n"
 
 
 def test_bad_texts_are_refused(run, recorded):
@@ -353,7 +362,8 @@ def test_an_unreadable_neighbour_stops_nothing_and_nothing_is_removed(run, recor
     old = files(tmp_path / "arrays")
     result = run("generate", "--max-new-tokens", "1", "--temperature", "2", "-o", tmp_path)
     assert result.status == 0
-    assert result.err.startswith("old array files are kept, for not every recording in the folder can be read: ")
+    assert result.err == (f"old array files are kept, for {tmp_path / 'other.json'} does not say that it is a "
+                          "recording, and may need some\n")
     assert old.items() <= files(tmp_path / "arrays").items()
 
 

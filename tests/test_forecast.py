@@ -16,9 +16,11 @@ from tracer.recording.forecast import (
     check_generation_size,
     check_training_size,
     forecast_generation,
+    forecast_set,
     forecast_training,
 )
 from tracer.recording.generation import GenerationJob, record_generation
+from tracer.recording.record_set import write_set
 from tracer.recording.training import TrainingJob, record_training
 
 LONG = " the moon rose over the still river and old men watched it in silence"
@@ -52,6 +54,11 @@ def test_the_forecast_is_what_is_then_recorded(tokenizer, tmp_path, config, coun
     generation = record_generation(GenerationJob("the", max_new_tokens=rounds), checkpoint, tokenizer)
     assert generation.make["rounds"] == rounds  # the end token would make it shorter
     compare(forecast_generation(config, 1, rounds), generation)
+    long = record_generation(GenerationJob(text, max_new_tokens=1), checkpoint, tokenizer, route="long")
+    write_set(tmp_path, {"training": training, "generation": generation, "long": long}, checkpoint, str, pytest.fail)
+    whole = forecast_set(config, made, forecast_generation(config, 1, rounds),
+                         forecast_generation(config, count, 1, long=True))
+    assert within(whole.folder, sum(path.stat().st_size for path in tmp_path.rglob("*.*")), 1.2)
 
 
 def test_the_committed_recordings_are_not_large(recordings):
@@ -65,7 +72,8 @@ def test_a_large_recording_is_announced():
     made = check_training_size(Config(blocks=4, width=64, heads=4, context=64), 50, 7, 120)
     said = forecast.when_large(made)
     assert said.startswith("a large recording: up to ") and said.endswith(" MB")
-    assert " GiB of memory; it will be some 128 MB" in said  # three tables, logits, gradients, attention of all updates
+    # Three tables, logits, gradients, attention of all updates; and 3.4 million parameters of 12 bytes each.
+    assert " GiB of memory; it will be some 169 MB with its checkpoint" in said
 
 
 @pytest.mark.parametrize(("config", "tokens", "updates", "says"), [

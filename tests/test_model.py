@@ -17,7 +17,7 @@ from tracer.model.layers import Dropout
 from tracer.model.optimizer import TrainingSettings, decays, make_optimizer, train
 from tracer.model.random_words import next_word
 from tracer.model.sampling import Sampler, multinomial_choices, uniform_numbers
-from tracer.model.tokenizer import IncrementalDecoder
+from tracer.model.text_tokenizer import IncrementalDecoder
 from tracer.recording.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from tracer.recording.generation import MOST_CANDIDATES, GenerationJob, past_context_job, record_generation
 from tracer.recording.training import TrainingJob, record_training

@@ -97,7 +97,7 @@ def refusal(path: Path, body=None) -> str:
     message = str(caught.value)
     assert len(message.splitlines()) == 1
     assert message.startswith(f"{path}: ") and message.endswith(
-        "record again with `python -m tracer record`"), message
+        f"record again with `python -m tracer record --output {path.parent}`"), message
     return message
 
 

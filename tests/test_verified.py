@@ -77,7 +77,7 @@ def test_a_wrong_recording_is_refused_and_the_old_site_stays(traces, site, tmp_p
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(f"error: {traces / 'training.json'}: final_norm (layer_norm.out): 1 of 80 wrong, first value "
                           "0: recorded 5.0, recomputed ")
-    assert err.endswith("; record again with `python -m tracer record`\n")
+    assert err.endswith(f"; record again with `python -m tracer record --output {traces}`\n")
     assert files(old) == before
     assert build(traces, tmp_path / "none")[0] == 2 and not (tmp_path / "none").exists()
 

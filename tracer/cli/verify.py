@@ -1,13 +1,20 @@
 """The command that recomputes what was recorded."""
 
+from __future__ import annotations
+
 import sys
+from collections.abc import Hashable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.table import Table
 
-from tracer.cli.shared import commands, out
+from tracer.cli.shared import commands, err, out
 from tracer.command_line import recordings
+
+if TYPE_CHECKING:  # ``--help`` reads no recording
+    from tracer.format.verify import Check
 
 
 @commands.command()
@@ -18,12 +25,17 @@ def verify(traces: Path | None, hashes: bool, brief: bool) -> None:
     """Recompute every recorded number from its operands, in NumPy, without torch.
 
     TRACES is a folder of recordings with its experiments, or one file; without it, traces/ is taken, or where there is
-    none the recordings that come along.  Exits with 1 when a number does not follow.
+    none the recordings that come along.  A JSON file there that does not say it is a recording is left alone, as by
+    the builder.  Exits with 1 when a number does not follow.
     """
+    from tracer.format.load import left_alone
     from tracer.format.verify_folder import checks_of_all
 
     found = []
-    for name, checks in checks_of_all(recordings(traces), hashes):
+    path = recordings(traces)
+    for other in left_alone(path) if path.is_dir() else ():
+        err.print(f"left alone: {other}, which does not say that it is a recording", soft_wrap=True)
+    for name, checks in checks_of_all(path, hashes):
         wrong = [check for check in checks if check.problem]
         out.print(_table(name, checks, brief))
         for check in wrong:
@@ -36,13 +48,13 @@ def verify(traces: Path | None, hashes: bool, brief: bool) -> None:
         sys.exit(1)
 
 
-def _table(name: str, checks: list, brief: bool) -> Table:
+def _table(name: str, checks: list[Check], brief: bool) -> Table:
     table = Table(title=f"{name}: recorded (PyTorch, float32) against recomputed (NumPy, float64)")
     for column in ("kind of operation", "checks") if brief else ("what", "kind of operation"):
         table.add_column(column, overflow="fold", justify="right" if column == "checks" else "left")
     for column in ("numbers", "largest absolute error", "largest relative error", "verdict"):
         table.add_column(column, justify="right")
-    groups: dict = {}
+    groups: dict[Hashable, list[Check]] = {}
     for number, check in enumerate(checks):
         groups.setdefault(check.kind if brief else number, []).append(check)
     for members in groups.values():

@@ -7,10 +7,12 @@ recording is scored by itself.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from tracer.errors import UserError
+from tracer.format.load import record_again
 from tracer.format.trace import Operation, Trace
 
 Pattern = Callable[[np.ndarray], np.ndarray]
@@ -87,7 +89,8 @@ def recorded_passes(trace: Trace) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
     Raises `UserError` for a recording without any, or one whose blocks have weights of different shapes.
     """
-    passes, current = {}, None
+    passes: dict[str, tuple[np.ndarray, list[np.ndarray]]] = {}
+    current = None
     for operation in trace.operations.values():
         if _embeds_tokens(trace, operation):
             current = passes[_pass_name(operation.id)] = (trace.values(operation.operands["ids"]), [])
@@ -98,7 +101,7 @@ def recorded_passes(trace: Trace) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         raise UserError("the recording holds no attention weights: make one with `python -m tracer record`")
     if any(len({one.shape for one in weights}) > 1 for _, weights in found.values()):
         raise UserError("the blocks of the recording have different numbers of heads: "
-                        "record again with `python -m tracer record`")
+                        f"{record_again(trace.folder or Path('traces'))}")
     return {name: (ids, np.stack(weights)) for name, (ids, weights) in found.items()}
 
 

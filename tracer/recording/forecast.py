@@ -28,8 +28,8 @@ LARGE_TIME, LARGE_MEMORY, LARGE_FILES = 20, 2**30, 60 * 10**6  # seconds and byt
 class Forecast:
     """`seconds` and `memory` (bytes) of recording; `work` (ns) and `checking` (bytes) of recomputing it.
 
-    `json`, `files`: bytes of the recording and of the array files beside it.  `operations`: how many it has; `shown`:
-    ids beside all of them together.
+    `json`, `files`: bytes of the recording and of the array files beside it; `checkpoint`: of the trained model's
+    file.  `operations`: how many it has; `shown`: ids beside all of them together.
     """
 
     seconds: float = 0.0
@@ -38,8 +38,14 @@ class Forecast:
     checking: float = 0.0
     json: float = 0.0
     files: float = 0.0
+    checkpoint: float = 0.0
     operations: int = 0
     shown: int = 0
+
+    @property
+    def folder(self) -> float:
+        """Bytes of all that is written."""
+        return self.files + self.json + self.checkpoint
 
     @property
     def site(self) -> float:
@@ -89,6 +95,7 @@ def forecast_training(config: Config, tokens: int, validation_tokens: int, updat
     made.json += 40 * (T + validation_tokens) ** 2  # every merge names its tokens
     count = parameter_count(config)
     peak = max(2 * PAIR * table + (PAIR + 64) * table, PAIR * table + (2 * PAIR + 8 + 64) * T * V)
+    made.checkpoint = 3 * FLOAT * count  # the parameters and AdamW's two moments
     made.checking += peak + 64 * min(BLOCK, max(table, T * V))
     made.memory = PROGRAM + made.checking + 5 * made.json + 10 * FLOAT * count + 8 * FLOAT * T * V
     made.work += made.operations * 2 * AN_OPERATION
@@ -120,6 +127,17 @@ def forecast_generation(config: Config, tokens: int, rounds: int, long: bool = F
     made.work += made.operations * 2 * AN_OPERATION
     made.seconds = made.work / 1e9 + 0.5
     return made
+
+
+def forecast_set(config: Config, training: Forecast, generation: Forecast, long: Forecast) -> Forecast:
+    """Of all recordings of one training in one folder, where the token tables that they have in common stand once."""
+    table = Forecast()
+    table.hold(config.vocabulary * config.width, 3)  # the first and the trained one of `generation`, one of `long`
+    parts = (training, generation, long)
+    return Forecast(sum(part.seconds for part in parts), max(part.memory for part in parts),
+                    json=sum(part.json for part in parts) - table.json,
+                    files=sum(part.files for part in parts) - table.files,
+                    checkpoint=training.checkpoint, operations=sum(part.operations for part in parts))
 
 
 def _pass(made: Forecast, config: Config, length: int, times: float, head: bool = True) -> None:
@@ -182,7 +200,8 @@ def check_generation_size(config: Config, tokens: int, rounds: int, long: bool =
 
 def when_large(made: Forecast) -> str:
     """One line about a recording that takes long or much; empty for one that does not."""
-    if made.seconds < LARGE_TIME and made.memory < LARGE_MEMORY and made.files + made.json < LARGE_FILES:
+    if made.seconds < LARGE_TIME and made.memory < LARGE_MEMORY and made.folder < LARGE_FILES:
         return ""
+    with_checkpoint = " with its checkpoint" if made.checkpoint else ""
     return (f"a large recording: up to {made.seconds:,.0f} s and {made.memory / 2**30:.1f} GiB of memory; it will be "
-            f"some {(made.files + made.json) / 1e6:,.0f} MB, its site some {made.site / 1e6:,.0f} MB")
+            f"some {made.folder / 1e6:,.0f} MB{with_checkpoint}, its site some {made.site / 1e6:,.0f} MB")

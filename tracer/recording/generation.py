@@ -15,7 +15,8 @@ from tracer.model.gpt import GPT
 from tracer.model.kernel_probe import warn_unless_pinned
 from tracer.model.optimizer import check_seed
 from tracer.model.sampling import Sampler, multinomial_choices, uniform_numbers
-from tracer.model.tokenizer import IncrementalDecoder, Tokenizer
+from tracer.model.text_tokenizer import IncrementalDecoder
+from tracer.model.tokenizer import Tokenizer
 from tracer.recording.cached_rounds import CachedRounds
 from tracer.recording.checkpoint import Checkpoint
 from tracer.recording.forecast import Forecast, check_generation_size

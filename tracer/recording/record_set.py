@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tracer.errors import UserError
 from tracer.format.files import files_of, unused_files
-from tracer.format.load import load_all
+from tracer.format.load import left_alone, load_all
 from tracer.format.origin import check_set, origin_of
 from tracer.format.trace import Trace
 from tracer.recording.checkpoint import Checkpoint, checkpoint_bytes
@@ -37,6 +37,9 @@ def _tidy(folder: Path, warn: Say) -> None:
         traces = load_all(folder)
     except UserError as error:
         warn(f"old array files are kept, for not every recording in the folder can be read: {error}")
+        return
+    if others := left_alone(folder):
+        warn(f"old array files are kept, for {others[0]} does not say that it is a recording, and may need some")
         return
     for path in unused_files(folder, traces.values()):
         path.unlink()
