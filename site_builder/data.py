@@ -97,7 +97,7 @@ def _chunks(trace: Trace) -> dict[str, str]:
 
 
 def shown_arrays(trace: Trace, step) -> list[str]:
-    """Arrays of a step in order: what is given, then for each step its operands and what it makes."""
+    """Arrays of a step in order: what is given, then for each operation its operands and what it makes."""
     names = list(step.arrays)
     for operation in step.operations:
         names += [*trace.operations[operation].operands.values(), operation]
@@ -105,7 +105,7 @@ def shown_arrays(trace: Trace, step) -> list[str]:
 
 
 def outline(trace: Trace, chunk_of: dict[str, str]) -> dict:
-    """Everything but the numbers: steps with their equations, arrays with their shapes, the chapters."""
+    """Everything but the numbers: operations with their equations, arrays with their shapes, the chapters."""
     replay, notation = Replay(trace, AXES), Notation(trace)
     notations = {operation.id: notation(operation) for operation in trace.operations.values()}
     equations: dict[bytes, int] = {}
@@ -125,8 +125,9 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict:
         "labels": {name: {"script": _label_chunk(labels), "length": labels["length"]}
                    if isinstance(labels, dict) else _shown(trace, name) for name, labels in trace.labels.items()},
         "firsts": {name: first for name in trace.labels if (first := first_place(trace, name))},
-        "chapters": [{"id": c.id, "steps": [{"id": s.id, "operations": s.operations, "arrays": s.arrays} for s in c.steps]}
-                     for c in trace.chapters],
+        "chapters": [{"id": chapter.id, "steps": [
+            {"id": step.id, "operations": step.operations, "arrays": step.arrays} for step in chapter.steps]}
+            for chapter in trace.chapters],
         "letters": AXES,
         "sampling": _sampling_equations() if trace.make.get("rounds") else {},
         "summary": trace.summary,

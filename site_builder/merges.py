@@ -39,7 +39,7 @@ def merges(trace: Trace, step: str) -> Merges | None:
         for name in shown.operations:
             row = _merged(row, trace.operations[name].settings, names)
             rows.append(row)
-    characters = [(c, len(c.encode())) for c in raw.decode("utf-8", errors="replace")]
+    characters = [("␣" if c == " " else c, len(c.encode())) for c in raw.decode("utf-8", errors="replace")]
     return Merges(characters, [f"{b:02X}" for b in raw], rows)
 
 

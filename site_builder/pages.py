@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from functools import partial
 
+from site_builder.beside import ByteRow, Choices, ShownLayers, byte_rows, choices, shown_layers
 from site_builder.formula import OTHERWISE
 from site_builder.labels import isolated
 from site_builder.language import Language
@@ -12,7 +13,7 @@ from site_builder.merges import Merges, merges
 from site_builder.notation import source
 from site_builder.parts import Part, Parts, number_in_prose
 from site_builder.prose import find_section, kind_of, render, render_title
-from site_builder.rounds import Byte, Layers, bytes_of, careless, layers
+from site_builder.rounds import bytes_of, careless, layers
 from site_builder.sections import Section
 from site_builder.strings import Strings, count
 from tracer.format.trace import Step
@@ -27,6 +28,11 @@ class StepPart:
     formulas: list[str]
     shape: str
     table: dict | None
+
+    @property
+    def reads(self) -> bool:
+        """Whether it was made from others, so that their tables stand beside it."""
+        return len(self.part.legend) > 1
 
 
 @dataclass
@@ -43,10 +49,10 @@ class Page:
     parts: list[StepPart]
     module: str
     merges: Merges | None
-    layers: Layers | None
-    bytes: list[Byte]
+    layers: ShownLayers | None
+    bytes: list[ByteRow]
     careless: str
-    choices: int  # the round whose choices are shown; 0: none
+    choices: Choices | None
 
 
 @dataclass
@@ -109,8 +115,10 @@ class _Writer:
             step.id, self.number, chapter, self.title(step.id, render_title(section.title, figures)),
             render(section.body, figures), render(section.misread, figures),
             [self.part(name) for name in self.given(step)], [self.part(name) for name in step.operations], step.id,
-            merges(self.trace, step.id), layers(self.trace, chapter, step.id), rows := bytes_of(self.trace, step.id),
-            careless(self.trace, step.id) if rows else "", _round_of_choices(step.id))
+            merges(self.trace, step.id), shown_layers(layers(self.trace, chapter, step.id)),
+            byte_rows(rows := bytes_of(self.trace, step.id), self.strings),
+            careless(self.trace, step.id) if rows else "",
+            choices(self.trace, _round_of_choices(step.id), self.strings))
 
     def given(self, step: Step) -> list[str]:
         """Arrays that a step starts from; of two moments of a parameter the step itself shows both."""
