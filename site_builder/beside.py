@@ -80,14 +80,11 @@ def byte_rows(rows: list[Byte], strings: Strings) -> list[ByteRow]:
                     strings("byte.shown" if byte.shown else "byte.held")) for byte in rows]
 
 
-def choices(trace: Trace, number: int, strings: Strings) -> Choices | None:
-    """What is shown where a choice of round `number` is; None for number 0."""
-    if not number:
-        return None
+def choices(trace: Trace, number: int, strings: Strings) -> Choices:
+    """What is shown where a choice of round `number` is."""
     rounds = [Round(strings("round", n=n), n == number, [
         Candidate(one.label, percent(one.probability), percent(one.path), one.chosen) for one in candidates])
         for n, candidates in enumerate(tree(trace), start=1)]
-    prefix = f"round{number}"
-    return Choices(number, rounds, {
-        "logits": f"{prefix}.head", "uniform": f"{prefix}.uniform", "temperature": f"{prefix}.sampler.temperature",
-        "candidates": f"{prefix}.sampler.top_k.ids", "token": f"{prefix}.sampler.draw.token"})
+    arrays = trace.find_pass("round", round=number).arrays
+    return Choices(number, rounds, {"logits": arrays["logits"], "scaled": arrays["scaled_logits"]} | {
+        name: arrays[name] for name in ("uniform", "candidates", "token")})

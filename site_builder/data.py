@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import orjson
 
-from site_builder.labels import first_place, isolated
+from site_builder.labels import isolated
 from site_builder.notation import Notation
 from site_builder.source import torch_sources
 from site_builder.symbols import symbol_text
-from tracer.format.trace import AXES, DTYPES, Array, Trace
+from tracer.format.trace import AXES, DTYPES, Array, Step, Trace
 from tracer.ops import KINDS
 from tracer.ops.language import walk
 from tracer.ops.replay import Replay, bound_equations
@@ -96,7 +96,7 @@ def _chunks(trace: Trace) -> dict[str, str]:
     return found
 
 
-def shown_arrays(trace: Trace, step) -> list[str]:
+def shown_arrays(trace: Trace, step: Step) -> list[str]:
     """Arrays of a step in order: what is given, then for each operation its operands and what it makes."""
     names = list(step.arrays)
     for operation in step.operations:
@@ -115,6 +115,8 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict:
         number = equations.setdefault(text, len(equations))
         operations[operation.id] = {"kind": operation.kind, "target": operation.target, "equations": number,
                                     "operands": operation.operands, "settings": operation.settings}
+        if operation.target.startswith("d_"):
+            operations[operation.id]["is_gradient"] = True
         if notations[operation.id] != operation.kind:
             operations[operation.id]["notation"] = notations[operation.id]
     return {
@@ -124,7 +126,7 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict:
         "arrays": {array.name: _array_outline(trace, array, chunk_of) for array in trace.arrays.values()},
         "labels": {name: {"script": _label_chunk(labels), "length": labels["length"]}
                    if isinstance(labels, dict) else _shown(trace, name) for name, labels in trace.labels.items()},
-        "firsts": {name: first for name in trace.labels if (first := first_place(trace, name))},
+        "firsts": _first_places(trace),
         "chapters": [{"id": chapter.id, "steps": [
             {"id": step.id, "operations": step.operations, "arrays": step.arrays} for step in chapter.steps]}
             for chapter in trace.chapters],
@@ -135,6 +137,17 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict:
                   if kind in torch_sources()},
         "symbols": {one: _symbols(one) for one in sorted(set(notations.values()))},
     }
+
+
+def _first_places(trace: Trace) -> dict[str, int]:
+    """Labels of positions that do not begin with the first one → where they begin: those of the last one alone."""
+    found = {}
+    for operation in trace.operations.values():
+        start = operation.settings.get({"last_position": "position", "positions": "start"}.get(operation.kind, ""))
+        labels = trace.arrays[operation.id].labels.get("position")
+        if start and labels:
+            found[labels] = start
+    return found
 
 
 def _sampling_equations() -> dict[str, dict[str, list]]:

@@ -31,6 +31,7 @@ interface OperationOutline {
   equations: number;
   operands: Record<string, string>;
   settings: Record<string, number>;
+  is_gradient?: boolean;
   /** Which symbols its names have, where these are not those of its kind. */
   notation?: string;
 }

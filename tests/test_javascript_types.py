@@ -23,9 +23,9 @@ def check(folder: Path, **values: tuple[str, object]) -> subprocess.CompletedPro
         shutil.copy(STATIC / name, folder / name)
     lines = [f"export const {name}: {kind} = {json.dumps(value)};\n" for name, (kind, value) in values.items()]
     (folder / "data.ts").write_text("".join(lines), encoding="utf-8")
+    settings = {"NO_COLOR": "1", "DENO_DIR": str(folder / "deno"), "DENO_NO_UPDATE_CHECK": "1"}
     return subprocess.run([DENO, "check", "--quiet", "--config", "deno.json", "types.d.ts", "data.ts"], cwd=folder,
-                          capture_output=True, text=True, timeout=300, check=False,
-                          env=os.environ | {"NO_COLOR": "1", "DENO_DIR": str(folder / "deno"), "DENO_NO_UPDATE_CHECK": "1"})
+                          capture_output=True, text=True, timeout=300, check=False, env=os.environ | settings)
 
 
 def outline(trace) -> dict:

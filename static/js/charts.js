@@ -73,7 +73,7 @@ export class Series {
     const { axes } = store.array(name);
     const box = h("div", { class: "picture" });
     this.elements.push(box);
-    first(this.section, `[data-array="${CSS.escape(name)}"] .equation`).before(box);
+    first(this.section, `.part[data-array="${CSS.escape(name)}"] .equation`).before(box);
     try {
       await store.ready(name);
     } catch {

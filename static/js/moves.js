@@ -27,7 +27,7 @@ const BY_KIND = { embedding: rowsSlide, add: rowsSlide, causal_mask: maskCloses,
  * @param {Context} context
  */
 export function movesOf(operation, context) {
-  const forward = operation.target.startsWith("d_") ? undefined : BY_KIND[operation.kind];
+  const forward = operation.is_gradient ? undefined : BY_KIND[operation.kind];
   return (forward ?? numberByNumber)(operation, context);
 }
 

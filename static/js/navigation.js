@@ -1,18 +1,19 @@
 // Where the learner is, as everything around the step says it: bar, lists of steps and chapters, map, buttons.
 
 import { all, byId, fill, first } from "dom";
-import { lightMap, revealOnMap } from "network-map";
 
 /** @typedef {{ id: string, chapter: string, title: string }} Stop */
 
 export class Navigation {
   /**
    * @param {Stop[]} steps in order
+   * @param {import("network-map").NetworkMap} map
    * @param {import("store").Store} store
    * @param {Words} words
    */
-  constructor(steps, store, words) {
+  constructor(steps, map, store, words) {
     this.steps = steps;
+    this.map = map;
     this.store = store;
     this.words = words;
     this.bar = byId("progress", HTMLInputElement);
@@ -49,7 +50,7 @@ export class Navigation {
     this.link = this.links.get(id);
     this.link?.setAttribute("aria-current", "step");
     this.enter(chapter);
-    lightMap(id, this.store);
+    this.map.light(id, this.store);
   }
 
   /** @param {string} chapter */
@@ -69,7 +70,7 @@ export class Navigation {
   reveal() {
     const item = this.chapters.get(this.chapter)?.parentElement;
     if (this.moved && item?.parentElement) item.parentElement.scrollLeft = item.offsetLeft - 40;
-    revealOnMap();
+    this.map.reveal();
     if (!this.link?.offsetParent) return;
     const top = this.link.getBoundingClientRect().top - this.contents.getBoundingClientRect().top;
     if (top < 40 || top > this.contents.clientHeight - 60) this.contents.scrollTop += top - this.contents.clientHeight / 3;

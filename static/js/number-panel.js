@@ -181,7 +181,7 @@ function codeOf({ array, index }, { store, words }) {
   const operation = store.operation(array);
   if (!operation) return [];
   const torch = store.outline.torch[operation.kind];
-  const gradient = operation.target.startsWith("d_") ? "loss.backward()\n\n" : "";
+  const gradient = operation.is_gradient ? "loss.backward()\n\n" : "";
   return [
     ...(torch ? [listing(words.pytorch_lines, () => gradient + torch, words)] : []),
     listing(words.numpy_lines, () => numpyCode(store, array, index), words),

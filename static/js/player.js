@@ -10,6 +10,7 @@ import { oncePerFrame } from "later";
 import { Pace } from "motion";
 import { Navigation } from "navigation";
 import { Neighbours } from "neighbours";
+import { NetworkMap } from "network-map";
 import { OpenedNumber } from "opened-number";
 import { parse, write } from "state";
 
@@ -26,7 +27,7 @@ export class Player {
     this.titles = new Map(all(document, ".contents a[data-step]").map((a) => [a.dataset.step, a.textContent]));
     this.home = homes(store.outline.chapters);
     this.navigation = new Navigation(this.sections.map(({ dataset: { step = "", chapter = "" } }) => (
-      { id: step, chapter, title: this.title(step) })), store, words);
+      { id: step, chapter, title: this.title(step) })), new NetworkMap(this.sections), store, words);
     this.address = new Address((text) => this.navigation.linkLanguages(text));
     this.choice = new Choice();
     this.neighbours = new Neighbours(this.sections, this);

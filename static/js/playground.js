@@ -12,7 +12,7 @@ const kept = new Map(); // logits → their sampling (sorting fifty thousand onc
 
 /** @typedef {import("sampling").Settings} Settings */
 /** @typedef {ReturnType<Sampling["run"]>} Result */
-/** Names of arrays, and the number of the round. @typedef {{ logits: string, uniform: string, temperature: string, candidates: string, token: string, number: string }} Round */
+/** The number of a round, and the names of its arrays. @typedef {{ round: string, logits: string, uniform: string, scaled: string, candidates: string, token: string }} Round */
 /** @typedef {{ store: import("store").Store, words: Words }} Context */
 
 /**
@@ -37,7 +37,7 @@ export async function playground(box, { store, words }) {
   };
   kept.set(round.logits, mine);
   const label = (/** @type {number} */ id) => store.label(round.logits, 1, id);
-  new Playground(mine.sampling, mine.settings, recorded, { words, label, number: Number(round.number), token: store.flatValue(round.token, 0) }).draw(box);
+  new Playground(mine.sampling, mine.settings, recorded, { words, label, number: Number(round.round), token: store.flatValue(round.token, 0) }).draw(box);
 }
 
 /**
@@ -45,8 +45,8 @@ export async function playground(box, { store, words }) {
  * @param {import("store").Store} store
  * @returns {Settings}
  */
-function recordedSettings({ temperature, candidates, uniform }, store) {
-  return { temperature: store.made(temperature).settings.temperature, k: store.size(candidates), p: 1,
+function recordedSettings({ scaled, candidates, uniform }, store) {
+  return { temperature: store.made(scaled).settings.temperature, k: store.size(candidates), p: 1,
     uniform: store.flatValue(uniform, 0) };
 }
 

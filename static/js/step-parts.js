@@ -33,7 +33,7 @@ export class StepParts {
     this.watching?.stop();
     this.watching = null;
     this.tables.clear();
-    const parts = all(this.section, "[data-array]").map((part) => ({ part, name: part.dataset.array ?? "" }));
+    const parts = all(this.section, ".part").map((part) => ({ part, name: part.dataset.array ?? "" }));
     this.drawCharts(parts.map(({ name }) => name));
     for (const box of all(this.section, ".playground")) this.step.later.add(() => { playground(box, this.player); });
     this.small = SMALL * Math.min(1, 4 / parts.length); // a step with very many parts must not show thousands of numbers
@@ -148,7 +148,7 @@ export class StepParts {
    * @param {string[]} names
    */
   async showOperands(array, names) {
-    const folded = all(this.section, `[data-array="${CSS.escape(array)}"] .operands details`);
+    const folded = all(this.section, `.part[data-array="${CSS.escape(array)}"] .operands details`);
     for (const details of folded) /** @type {HTMLDetailsElement} */ (details).open = true;
     await Promise.all(names.map((name) => this.player.store.ready(name)));
     this.step.later.finish();
