@@ -63,8 +63,8 @@ export class NetworkMap {
    */
   read(id) {
     const step = this.steps.get(id) ?? {};
-    const { mode = "", place, of, array = "" } = step;
-    if (of) return { mode, pass: this.first, array, lights: (node) => has(node.dataset.parameters, of) };
+    const { mode = "", place, of, makes = "" } = step;
+    if (of) return { mode, pass: this.first, array: makes, lights: (node) => has(node.dataset.parameters, of) };
     return { mode, pass: mode === "forward" ? this.passOf(step) : this.first, array: "",
       lights: (node) => Boolean(place && node.dataset.place === place) || has(node.dataset.before, id) };
   }
@@ -137,7 +137,7 @@ export class NetworkMap {
    * @param {HTMLElement} node
    */
   arrayOf({ dataset: { place, array } }) {
-    if (place) return this.places.get(key(this.pass, place))?.array;
+    if (place) return this.places.get(key(this.pass, place))?.makes;
     return this.pass === this.first && !this.isGeneration ? array : undefined;
   }
 
