@@ -85,6 +85,6 @@ def choices(trace: Trace, number: int, strings: Strings) -> Choices:
     rounds = [Round(strings("round", n=n), n == number, [
         Candidate(one.label, percent(one.probability), percent(one.path), one.chosen) for one in candidates])
         for n, candidates in enumerate(tree(trace), start=1)]
-    arrays = trace.find_pass("round", round=number).arrays
+    arrays = next(one.arrays for one in trace.passes if one.kind == "round" and one.round == number)
     return Choices(number, rounds, {"logits": arrays["logits"], "scaled": arrays["scaled_logits"]} | {
         name: arrays[name] for name in ("uniform", "candidates", "token")})

@@ -1,6 +1,7 @@
 """The controls of a route's page, and what its scripts are told."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from site_builder.strings import Strings
 
@@ -31,7 +32,7 @@ class Controls:
     sides: list[Choice]
     reasons: list[Choice]
     help: list[str]
-    script_data: dict
+    script_data: dict[str, Any]
     modes: list[Choice] = field(default_factory=list)  # of the map, on a route that goes more ways than forward
 
 

@@ -1,6 +1,7 @@
 """What the page shows of each experiment: the words, cells and drawings that its template places."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from site_builder.experiments import fixed
 from site_builder.language import Language
@@ -8,13 +9,14 @@ from site_builder.parts import number_in_prose as num
 from site_builder.plots import Plot
 from site_builder.strings import Strings
 
+Figures = dict[str, Any]  # of `site_builder.experiments`
+
 
 @dataclass
 class Picture:
     """A drawing in a wide form and a narrow one; `y` names the vertical axis, `keys` are (colour, text) of areas."""
 
-    wide: Plot
-    narrow: Plot
+    plots: tuple[Plot, Plot]
     x: str
     y: str
     label: str
@@ -60,24 +62,24 @@ class Shown:
     looks: dict[str, int] = field(default_factory=dict)
 
 
-def shown(told: list[dict], language: Language) -> list[Shown]:
+def shown(told: list[Figures], language: Language) -> list[Shown]:
     """Every experiment of `site_builder.experiments.tell`, ready to be placed."""
     strings = Strings(language)
     return [_depth(one, strings, language.gap) if one["kind"] == "depth" else _cache(one, strings, language.gap)
             for one in told]
 
 
-def _common(one: dict, strings: Strings, gap: str) -> dict:
+def _common(one: Figures, strings: Strings, gap: str) -> dict[str, Any]:
     about = strings("experiments.conditions", torch=one["torch"], machine=one["machine"], threads=one["threads"])
     return {"said": one["what"], "reading": one["reading"], "conditions": about + gap + strings("experiments.kernels"),
             "switches": [f"{name} = {_setting(value)}" for name, value in one["conditions"].items()]}
 
 
-def _setting(value) -> str:
+def _setting(value: object) -> str:
     return str(value).lower()
 
 
-def _depth(one: dict, strings: Strings, gap: str) -> Shown:
+def _depth(one: Figures, strings: Strings, gap: str) -> Shown:
     runs, sample = one["runs"], one["sample"]
     start = "" if sample["prompt"] else strings("experiments.no_prompt") + gap
     sampled = strings("experiments.sampled", n=num(sample["tokens"]), temperature=sample["temperature"])
@@ -91,42 +93,47 @@ def _depth(one: dict, strings: Strings, gap: str) -> Shown:
         settings=[(name, _setting(value)) for name, value in one["settings"].items()], sha256=one["text"]["sha256"])
 
 
-def _depth_cells(run: dict) -> list[str]:
+def _depth_cells(run: Figures) -> list[str]:
     return [num(run["parameters"]), fixed(run["train"], 4), fixed(run["validation"], 4),
             f"{num(1000 * run['seconds_per_update'])} ms", fixed(run["ratio"], 2),
             f"{fixed(run['training_seconds'], 1)} s"]
 
 
-def _when(sample: dict, strings: Strings) -> str:
+def _when(sample: Figures, strings: Strings) -> str:
     when = strings("experiments.after", n=num(sample["update"]))
     loss = sample["loss"]
     return when if loss is None else f"{when} · {strings('experiments.loss_word')} {fixed(loss, 4)}"
 
 
-def _depth_pictures(one: dict, strings: Strings) -> list[Picture]:
+def _both(plots: list[Plot]) -> tuple[Plot, Plot]:
+    wide, narrow = plots
+    return wide, narrow
+
+
+def _depth_pictures(one: Figures, strings: Strings) -> list[Picture]:
     ends = [strings("experiments.ends", n=run["blocks"], first=fixed(run["evaluations"]["validation"][0], 4),
                     loss=fixed(run["validation"], 4)) for run in one["runs"]]
     update = strings("axis.update")
-    found = [Picture(*one["plots"]["losses"], update, strings("experiments.loss"),
+    found = [Picture(_both(one["plots"]["losses"]), update, strings("experiments.loss"),
                      " ".join([strings("experiments.losses"), *ends]), caption=strings("experiments.losses_caption"))]
     if "apart" in one["plots"]:
         title = strings("experiments.apart", n=one["shallow"]["blocks"])
-        found.append(Picture(*one["plots"]["apart"], update, strings("experiments.difference"), title, heading=title,
-                             caption=strings("experiments.apart_caption")))
+        found.append(Picture(_both(one["plots"]["apart"]), update, strings("experiments.difference"), title,
+                             heading=title, caption=strings("experiments.apart_caption")))
     return found
 
 
-def _cache(one: dict, strings: Strings, gap: str) -> Shown:
+def _cache(one: Figures, strings: Strings, gap: str) -> Shown:
     return Shown(False, **_common(one, strings, gap), pictures=_cache_pictures(one, strings), looks=one["looks"],
                  rows=[Row(num(point["prompt"]), _cache_cells(point)) for point in one["points"]])
 
 
-def _cache_cells(point: dict) -> list[str]:
+def _cache_cells(point: Figures) -> list[str]:
     return [f"{num(point['uncached_seconds'])} s", f"{num(point['cached_seconds'])} s", f"{fixed(point['ratio'], 1)}×",
             num(point["uncached"]), num(point["cached"]), num(point["cache_bytes"])]
 
 
-def _cache_pictures(one: dict, strings: Strings) -> list[Picture]:
+def _cache_pictures(one: Figures, strings: Strings) -> list[Picture]:
     first, last, looks = one["first"], one["last"], one["looks"]
     times = strings("experiments.times", n=num(one["new"]), **{
         "from": first["prompt"], "to": last["prompt"], "with_first": num(first["cached_seconds"]),
@@ -134,7 +141,7 @@ def _cache_pictures(one: dict, strings: Strings) -> list[Picture]:
         "without_last": num(last["uncached_seconds"])})
     every = strings("experiments.every_round", n=num(first["prompt"]))
     keys = [(looks[way], strings(f"experiments.area_{way}", n=num(first[way]))) for way in ("uncached", "cached")]
-    return [Picture(*one["plots"]["times"], strings("experiments.prompt_length"),
+    return [Picture(_both(one["plots"]["times"]), strings("experiments.prompt_length"),
                     strings("experiments.seconds", n=num(one["new"])), times),
-            Picture(*one["plots"]["positions"], strings("experiments.new_token"), strings("experiments.positions"),
-                    every, heading=every, keys=keys)]
+            Picture(_both(one["plots"]["positions"]), strings("experiments.new_token"),
+                    strings("experiments.positions"), every, heading=every, keys=keys)]

@@ -42,7 +42,7 @@ def merges(trace: Trace, step: Step) -> Merges | None:
     return Merges(characters, [f"{b:02X}" for b in raw], rows)
 
 
-def _merged(row: list[Piece], merge: dict, names: list[str]) -> list[Piece]:
+def _merged(row: list[Piece], merge: dict[str, float], names: list[str]) -> list[Piece]:
     at, made = int(merge["position"]), int(merge["merged"])
     kept = [Piece(piece.id, piece.label, piece.width) for piece in row]
     width = kept[at].width + kept[at + 1].width
