@@ -8,6 +8,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from driver import (
+    ALL_ROUTES,
     DESK,
     LANGUAGES,
     PHONE,
@@ -66,6 +67,20 @@ def test_home_pages_fit_a_phone(new_page, site):
     for name in ("index.html", *(f"{language}/index.html" for language in LANGUAGES)):
         page.goto((site / name).as_uri())
         assert overflow(page) <= 0, name
+
+
+CUT = """() => [...document.querySelectorAll(".top *, .go *")].filter((one) => (
+    getComputedStyle(one).display !== "inline" && one.scrollWidth > one.clientWidth + 1))
+    .map((one) => one.textContent)"""
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("route", ALL_ROUTES)
+def test_on_a_phone_no_word_of_the_header_and_the_buttons_is_cut(new_page, site, route, language):
+    page = visit(new_page(viewport=PHONE), address(site, route, language))
+    assert page.evaluate(CUT) == []
+    assert page.locator(".top").bounding_box()["height"] < 120
+    assert page.locator('[data-go="1"]').inner_text().split() == [WORDS[language]("next"), "→"]
 
 
 def test_a_window_that_changes_its_size(page, site):

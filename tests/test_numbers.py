@@ -32,8 +32,9 @@ LAB = """async (route) => {
     const { Store } = await import("store");
     const { Working } = await import("working");
     const { numpyCode } = await import("code");
+    const { usesOf } = await import("uses");
     const store = await Store.open(route, "../");
-    const operands = (array) => Object.values(store.step(array)?.operands ?? {});
+    const operands = (array) => Object.values(store.operation(array)?.operands ?? {});
     window.lab = {
         store,
         async recomputeAll(wanted) {
@@ -45,7 +46,7 @@ LAB = """async (route) => {
             await store.load([array, ...operands(array)]);
             return indices.map((index) => {
                 const computation = store.computation(array);
-                const symbols = store.outline.symbols[store.step(array).notation];
+                const symbols = store.outline.symbols[store.operation(array).notation];
                 const working = new Working(computation, store, symbols).explain(index);
                 const floats = working.reads.filter((read) => store.array(read.array).dtype !== "int64");
                 const terms = working.lines.flatMap((line) => line.terms?.list ?? []);
@@ -55,8 +56,8 @@ LAB = """async (route) => {
             });
         },
         async uses(array, index) {
-            for (const { id } of store.usesOf.get(array) ?? []) await store.load(operands(id));
-            return store.uses(array, index);
+            for (const { id } of store.readers.get(array) ?? []) await store.load(operands(id));
+            return usesOf(store, array, index);
         },
         async code(array, index) {
             await store.load([array, ...operands(array)]);

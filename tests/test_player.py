@@ -245,7 +245,7 @@ TOUCHES = {
     "a number": lambda page: page.locator(".step.current .made td[data-r]").first.click(),
     "a number, by keys": lambda page: page.locator(".step.current .made td[tabindex='0']").first.press("Enter"),
     "a number, by space": lambda page: page.locator(".step.current .made td[tabindex='0']").first.press(" "),
-    "the map": lambda page: page.locator(".map .node.view").nth(4).click(),
+    "the map": lambda page: page.locator(".map .node.step-node").nth(4).click(),
     "a list": lambda page: page.locator(".step.current summary").first.click(),
     "digits": lambda page: page.click('[data-digits="6"]'),
     "a place without a button": lambda page: page.locator(".step.current .say").click(),
@@ -363,7 +363,7 @@ def test_digits(page, site, training_trace):
 
 @pytest.mark.parametrize("go_on", [
     lambda page: page.click('.chapters a[data-chapter="backward"]'),
-    lambda page: page.locator(".map .node.view").nth(3).click(),
+    lambda page: page.locator(".map .node.step-node").nth(3).click(),
     lambda page: page.evaluate("location.hash = '#step=loss'"),
     lambda page: page.locator(".step.current .legend a").first.click(),
     lambda page: page.locator(".step.current .made td[data-r]").first.click(),
