@@ -1,10 +1,12 @@
 """What the tests share: pinned kernels, the committed recordings, and one recording made afresh."""
 
+import os
+
 from tracer.kernels import pin_kernels
 
-pin_kernels()  # before anything imports torch
+os.environ["OMP_NUM_THREADS"] = "1"  # here and in what tests start: they share the processors
+pin_kernels()  # both before anything imports torch
 
-import os  # noqa: E402
 from collections.abc import Iterator  # noqa: E402
 from dataclasses import dataclass  # noqa: E402
 from functools import partial  # noqa: E402
