@@ -3,10 +3,10 @@
 from site_builder.compiled import formulas
 from site_builder.symbols import in_latex
 from tracer.ops import Equation
+from tracer.ops.functions import FUNCTIONS
 
 Node = list
 _LOW, _SUM, _PRODUCT, _ATOM = range(4)
-_FUNCTIONS = {"exp": r"\exp", "log": r"\ln", "erf": r"\mathrm{erf}"}
 _COMPARE = {"==": "=", "<=": r"\le", "<": "<", ">=": r"\ge", ">": ">"}
 
 
@@ -87,7 +87,9 @@ class _Writer:
         rows = []
         node = ["where", condition, yes, no]
         while node[0] == "where":
-            test = self.write(node[1], _LOW).removeprefix("[").removesuffix("]")
+            test = self.write(node[1], _LOW)
+            if node[1][0] == "compare":  # alone it needs no brackets
+                test = test[1:-1]
             # Braces: a bracket at the start of a row would be read as an option of the environment.
             rows.append(f"{{{self.write(node[2], _LOW)}}} & {test}")
             node = node[3]
@@ -95,9 +97,7 @@ class _Writer:
         return r"\begin{cases} " + r" \\ ".join(rows) + r" \end{cases}", _PRODUCT
 
     def _call(self, name, body):
-        if name == "sqrt":
-            return rf"\sqrt{{{self.write(body, _LOW)}}}", _ATOM
-        return rf"{_FUNCTIONS[name]}\left( {self.write(body, _LOW)} \right)", _ATOM
+        return FUNCTIONS[name].latex.replace("%", self.write(body, _LOW)), _ATOM
 
     def _stream(self, word, n):
         return rf"\mathrm{{MCG31m1}}\left( {self.write(word, _LOW)},\, {self.write(n, _LOW)} \right)", _ATOM

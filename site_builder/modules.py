@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
+from site_builder.functions import NAME, functions_module
 from tracer.resources import STATIC
 
 ENTRY = 'import "player";'  # the one script that stands in a page
@@ -23,20 +24,21 @@ SOURCES = STATIC / "js"
 
 def modules_script(folder: Path = SOURCES) -> str:
     """A classic script that gives the page its import map.  It holds each module once; the map needs its URL twice."""
-    modules = [[path.stem, _data_url(path), sha256(_source(path))] for path in _sources(folder)]
+    modules = [[name, _data_url(text), sha256(text)] for name, text in _modules(folder).items()]
     return f"twoRoutes.map({_json(modules)});\n"
 
 
 def import_map(folder: Path = SOURCES) -> str:
-    """The import map for every ``*.js`` in `folder`: the text that ``twoRoutes.map`` makes, byte for byte."""
-    urls = {path.stem: _data_url(path) for path in _sources(folder)}
-    return _json({"imports": urls, "integrity": {urls[path.stem]: sha256(_source(path)) for path in _sources(folder)}})
+    """The import map for every module: the text that ``twoRoutes.map`` makes, byte for byte."""
+    modules = _modules(folder)
+    urls = {name: _data_url(text) for name, text in modules.items()}
+    return _json({"imports": urls, "integrity": {urls[name]: sha256(text) for name, text in modules.items()}})
 
 
 @cache
 def policy() -> str:
     """The Content-Security-Policy of every page, in its head and in the header that `serve` sends."""
-    texts = [import_map(), ENTRY, *map(_source, _sources(SOURCES))]
+    texts = [import_map(), ENTRY, *_modules(SOURCES).values()]
     hashes = " ".join(f"'{sha256(text)}'" for text in texts)
     return (f"default-src 'none'; script-src 'self' {hashes}; style-src 'self'; img-src 'self' data:; "
             "base-uri 'none'; form-action 'none'")
@@ -47,17 +49,15 @@ def sha256(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _sources(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.js"))
+def _modules(folder: Path) -> dict[str, str]:
+    """Name → text: every ``*.js`` in `folder`, and the module that is made from the table of functions."""
+    files = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.js")} | {NAME: functions_module()}
+    # The last line keeps stacks and coverage readable.
+    return {name: f"{files[name]}\n//# sourceURL={name}.js\n" for name in sorted(files)}
 
 
-def _source(path: Path) -> str:
-    # The name keeps stacks and coverage readable.
-    return f"{path.read_text(encoding='utf-8')}\n//# sourceURL={path.name}\n"
-
-
-def _data_url(path: Path) -> str:
-    return "data:text/javascript," + quote(_source(path), safe="~()*!.'-_ /:;,?=&+$@|{}[]^`")
+def _data_url(text: str) -> str:
+    return "data:text/javascript," + quote(text, safe="~()*!.'-_ /:;,?=&+$@|{}[]^`")
 
 
 def _json(value) -> str:

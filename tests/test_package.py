@@ -98,7 +98,7 @@ def test_every_file_of_the_program_is_in_the_wheel_and_in_the_source_archive(pac
 
 def test_a_site_is_stamped_with_every_file_that_makes_it():
     """Not with the recordings, which are stamped for themselves, nor with what only training reads."""
-    other = ("traces/", "tracer/recipes/", "tracer/texts/")
+    other = ("traces/", "tracer/recipes/", "tracer/texts/", "tracer/py.typed")
     assert dict(program_files()) == {name: path for name, path in checkout().items() if not name.startswith(other)}
 
 
@@ -166,7 +166,7 @@ def test_it_has_the_commands_of_both(monkeypatch, capfd):
 @pytest.mark.parametrize("arguments, said", [
     (("verify", "nowhere", "too much"), "Usage: two-routes verify "),
     (("unknown",), "Usage: two-routes "),
-    (("verify", "."), "error: . holds no recording (*.json): record again with `two-routes record`\n"),
+    (("verify", "."), "error: . holds no recording (*.json): record again with `two-routes record --output .`\n"),
     (("serve",), "error: there is no site in site: build one first with `two-routes build`\n"),
     (("heads", "none.pt"), "error: "),
 ])

@@ -22,13 +22,13 @@ def _folder(package: Path, name: str) -> Path:
 TEMPLATES = _folder(SITE_BUILDER, "templates")
 STATIC = _folder(SITE_BUILDER, "static")
 RECORDINGS = _folder(TRACER, "traces")
-PROSE = SITE_BUILDER / "prose"
+LANGUAGES = SITE_BUILDER / "languages"
 TEXT = TRACER / "texts" / "two-routes.txt"
 RECIPES = TRACER / "recipes"
 
 # What a site is made by: each folder, under a name that is the same wherever it lies, and the files in it.
 PROGRAM = {
-    "site_builder": (SITE_BUILDER, ("*.py", "*.toml", "prose/*.md")),
+    "site_builder": (SITE_BUILDER, ("*.py", "languages/*.md", "languages/*/*.*")),
     "templates": (TEMPLATES, ("*.html",)),
     "static": (STATIC, ("*.js", "js/*.js", "css/*.css")),
     "tracer": (TRACER, ("*.py", "*/*.py")),
@@ -51,7 +51,7 @@ def install_command(extra: str) -> str:
 def _packages(extra: str) -> list[str]:
     try:
         project = tomllib.loads((TOP / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        return project["optional-dependencies"][extra]
+        return list(map(str, project["optional-dependencies"][extra]))
     except (OSError, KeyError, ValueError):  # none there, or that of something else: it is installed
         pass
     try:

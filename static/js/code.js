@@ -1,5 +1,7 @@
 // Lines of Python that make one number again, from the equations of its step and the downloaded recording.
 
+import { FUNCTIONS } from "functions";
+
 const HEADER = `import base64, json, math
 from functools import cache
 import numpy as np
@@ -91,7 +93,7 @@ class Writer {
       case "binary": return `(${w(node[2])} ${node[1]} ${w(node[3])})`;
       case "compare": return `int(${w(node[2])} ${node[1]} ${w(node[3])})`;
       case "where": return `(${w(node[2])} if ${w(node[1])} else ${w(node[3])})`;
-      case "call": return `math.${node[1]}(${w(node[2])})`;
+      case "call": return FUNCTIONS[node[1]].python.replaceAll("%", () => w(node[2]));
       case "stream": this.usesStream = true; return `mcg31m1(int(${w(node[1])}), ${w(node[2])})`;
       case "reduce": return this.reduce(node, scope);
     }

@@ -1,10 +1,10 @@
 // One element of what an operation makes, computed from its operands: the language of tracer/ops,
 // interpreted for a single number. The equations themselves come from there, as data.
 
-import { erf, mcg31m1 } from "special";
+import { FUNCTIONS } from "functions";
+import { mcg31m1 } from "special";
 
 const CONSTANTS = { inf: Infinity, pi: Math.PI };
-const FUNCTIONS = { exp: Math.exp, log: Math.log, sqrt: Math.sqrt, erf };
 const BINARY = {
   "+": (a, b) => a + b,
   "-": (a, b) => a - b,
@@ -58,16 +58,20 @@ export class Computation {
     this.orders = new Map();
   }
 
+  /** The length of every letter's axis, from the shapes of the target, of its operands and of what comes between. */
   letterSizes() {
     const sizes = {};
+    const between = new Map();
     const note = (index, shape) => index.forEach((item, axis) => {
       if (item[0] === "letter") sizes[item[1]] ??= shape[axis];
     });
     note(this.target[1], this.step.shape);
-    for (const [, , body] of this.step.equations) {
-      for (const node of walk(body)) {
-        if (node[0] === "read" && this.isOperand(node[1])) note(node[2], this.source.shape(this.step.operands[node[1]]));
+    for (const [name, index, body] of this.step.equations) {
+      for (const [, read, at] of [...walk(body)].filter((node) => node[0] === "read")) {
+        if (this.isOperand(read)) note(at, this.source.shape(this.step.operands[read]));
+        else if (between.has(read)) note(at, between.get(read));
       }
+      between.set(name, index.map((item) => sizes[item[1]]));
     }
     return sizes;
   }
@@ -102,7 +106,7 @@ export class Computation {
       case "binary": return BINARY[node[1]](this.evaluate(node[2], letters), this.evaluate(node[3], letters));
       case "compare": return Number(COMPARE[node[1]](this.evaluate(node[2], letters), this.evaluate(node[3], letters)));
       case "where": return this.evaluate(this.evaluate(node[1], letters) ? node[2] : node[3], letters);
-      case "call": return FUNCTIONS[node[1]](this.evaluate(node[2], letters));
+      case "call": return FUNCTIONS[node[1]].value(this.evaluate(node[2], letters));
       case "stream": return mcg31m1(this.evaluate(node[1], letters), this.evaluate(node[2], letters));
       case "reduce": return this.reduce(node, letters);
     }

@@ -1,26 +1,5 @@
 // Functions that the language of operations has and JavaScript lacks.
 
-/** The error function in double precision. Abramowitz and Stegun 1964: 7.1.6 (series), 7.1.14 (fraction). */
-export function erf(x) {
-  const a = Math.abs(x);
-  if (!(a < Infinity)) return Number.isNaN(x) ? NaN : Math.sign(x);
-  return Math.sign(x) * (a < 1 ? erfSeries(a) : 1 - erfcFraction(a));
-}
-
-function erfSeries(x) {
-  // erf x = 2x/√π · e^(−x²) · (1 + 2x²/3 · (1 + 2x²/5 · (1 + …))): every term is positive, nothing cancels.
-  let sum = 1;
-  for (let n = 24; n >= 1; n--) sum = 1 + ((2 * x * x) / (2 * n + 1)) * sum;
-  return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * x * sum;
-}
-
-function erfcFraction(x) {
-  // erfc x = e^(−x²)/√π · 1/(x + (1/2)/(x + 1/(x + (3/2)/(x + …)))), from the inside out.
-  let fraction = x;
-  for (let n = 200; n >= 1; n--) fraction = x + n / 2 / fraction;
-  return Math.exp(-x * x) / Math.sqrt(Math.PI) / fraction;
-}
-
 const MULTIPLIER = 1132489760n;
 const MODULUS = 2147483647n;
 

@@ -1,6 +1,7 @@
 // The written-out working of one number: each equation with names, with numbers, and its value.
 
 import { format } from "format";
+import { FUNCTIONS } from "functions";
 
 const LEVEL = { sum: 1, product: 2, atom: 3 };
 const OPERATOR = { "+": " + ", "-": " − ", "*": " × ", "/": " ∕ ", "//": " div ", "%": " mod ", "**": "^" };
@@ -154,14 +155,15 @@ export class Working {
   where([, condition, yes, no], letters) {
     const test = this.describe(condition, letters);
     const chosen = this.describe(test.value ? yes : no, letters);
-    const why = [" (", ...test.names.slice(1, -1), test.value ? ": ✓)" : ": ✗)"];
+    const said = condition[0] === "compare" ? test.names.slice(1, -1) : test.names;
+    const why = [" (", ...said, test.value ? ": ✓)" : ": ✗)"];
     return { ...chosen, names: [...chosen.names, ...why] };
   }
 
   call([, name, body], letters) {
     const inner = this.describe(body, letters);
     const value = this.computation.evaluate(["call", name, ["number", inner.value]], letters);
-    const sign = name === "sqrt" ? "√" : name === "log" ? "ln" : name;
+    const sign = FUNCTIONS[name].text;
     return { value, level: LEVEL.atom, names: [sign, "(", ...inner.names, ")"], numbers: [sign, "(", ...inner.numbers, ")"] };
   }
 

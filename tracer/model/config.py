@@ -23,7 +23,7 @@ class Config:
     tied: bool = True  # whether the token table also makes the logits
     norm_eps: float = 1e-5
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("vocabulary", "context", "width", "heads", "blocks"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
@@ -43,7 +43,7 @@ class Config:
     def head_width(self) -> int:
         return self.width // self.heads
 
-    def to_json(self) -> dict:
+    def to_json(self) -> dict[str, int | float | str]:
         """The sizes and the dropout; of what most models have in common only what differs."""
         common = {field.name: field.default for field in fields(self)[-3:]}
         return {name: value for name, value in asdict(self).items() if common.get(name) != value}

@@ -26,7 +26,7 @@ class Positions(nn.Module):
     kind, axes = "positions", ("position",)
 
     def forward(self, ids: Tensor, start: int = 0) -> Tensor:
-        self.attributes = {"start": start}
+        self.settings = {"start": start}
         return torch.arange(start, start + ids.size(-1), device=ids.device)  # (T,)
 
 
@@ -62,7 +62,7 @@ class Dropout(nn.Module):
         super().__init__()
         self.p, self.axes = p, axes
         self.outputs = {"word": (), "mask": axes, "out": axes}
-        self.attributes, self.details = {"p": p}, {}
+        self.settings, self.details = {"p": p}, {}
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.explicit:
@@ -87,7 +87,7 @@ class LayerNorm(nn.LayerNorm):
 
     def __init__(self, width: int, eps: float):
         super().__init__(width, eps=eps)
-        self.attributes, self.details = {"eps": self.eps}, {}
+        self.settings, self.details = {"eps": self.eps}, {}
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.explicit:
@@ -118,7 +118,7 @@ class SplitHeads(nn.Module):
     def __init__(self, heads: int, head_width: int):
         super().__init__()
         self.heads, self.head_width = heads, head_width
-        self.attributes = {"heads": heads, "head_width": head_width}
+        self.settings = {"heads": heads, "head_width": head_width}
 
     def forward(self, qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         B, T, _ = qkv.shape
@@ -169,7 +169,7 @@ class ConcatenateHeads(nn.Module):
 
     def __init__(self, head_width: int):
         super().__init__()
-        self.attributes = {"head_width": head_width}
+        self.settings = {"head_width": head_width}
 
     def forward(self, x: Tensor) -> Tensor:
         B, H, T, d = x.shape
@@ -182,7 +182,7 @@ class AppendRows(nn.Module):
     kind, axes = "append_rows", ("head", "key_position", "head_feature")
 
     def forward(self, past: Tensor, new: Tensor) -> Tensor:
-        self.attributes = {"length": past.size(2)}
+        self.settings = {"length": past.size(2)}
         return torch.cat((past, new), dim=2)  # (B, H, S, D/H)
 
 
@@ -203,7 +203,7 @@ class LastPosition(nn.Module):
     kind, axes = "last_position", ("position", "feature")
 
     def forward(self, x: Tensor) -> Tensor:
-        self.attributes = {"position": x.size(1) - 1}
+        self.settings = {"position": x.size(1) - 1}
         return x[:, -1:]  # (B, 1, D)
 
 

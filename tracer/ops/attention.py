@@ -13,7 +13,7 @@ CAUSAL_MASK = define(
     "causal_mask",
     "Vaswani et al. 2017, section 3.2.3: illegal connections are set to −∞",
     "out[h, i, j] = where(j <= i, scores[h, i, j], -inf)",
-    gradients={"scores": "d_scores[h, i, j] = where(j <= i, d_out[h, i, j], 0)"},
+    differentiate=("scores",),
 )
 
 WEIGHTED_SUM = define(

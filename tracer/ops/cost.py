@@ -7,6 +7,7 @@ counted in nanoseconds of one slow core; where the real time is below, the bound
 import math
 from dataclasses import dataclass
 
+from tracer.ops.functions import FUNCTIONS
 from tracer.ops.language import Equation, Node, factors
 
 BLOCK = 2**20  # cells of the largest grid that is built at once, where an equation can be cut
@@ -15,7 +16,7 @@ PAIR = 16  # bytes of a value and its error
 TEMPORARIES = 8  # grids of float64 that are alive at once while one node is computed
 # ns a cell
 WEIGHTS = {"read": 10, "negate": 5, "binary": 40, "compare": 10, "where": 20, "stream": 200, "sum": 10, "max": 10,
-           "nth_largest": 20, "exp": 30, "log": 30, "sqrt": 30, "erf": 400}
+           "nth_largest": 20}
 PRODUCT = 0.5  # ns for one multiplication and addition of a matrix product
 
 
@@ -59,10 +60,11 @@ class GridCost:
     def cells(self, letters: set[str]) -> int:
         return math.prod(self.sizes[letter] for letter in letters)
 
-    def count(self, letters: set[str], what: str, times: float = 1) -> set[str]:
+    def count(self, letters: set[str], what: str | float, times: float = 1) -> set[str]:
+        """A node on the grid of `letters`: `what` it is, or what it takes a cell."""
         cells = self.cells(letters)
         self.largest = max(self.largest, cells)
-        self.work += OVERHEAD + WEIGHTS[what] * cells * times
+        self.work += OVERHEAD + (WEIGHTS[what] if isinstance(what, str) else what) * cells * times
         return letters
 
     def visit(self, node: Node) -> set[str]:
@@ -75,7 +77,7 @@ class GridCost:
             case ["reduce", name, over, body, *rest]:
                 return self.reduce(name, {item[1] for item in over}, body, rest)
             case ["call", name, body]:
-                return self.count(self.visit(body), name)
+                return self.count(self.visit(body), FUNCTIONS[name].cost)
             case ["binary" | "compare" | "where" | "negate" | "stream" as what, *parts]:
                 return self.count(self.union(part for part in parts if isinstance(part, list)), what)
         return set()  # a number, a name, a size

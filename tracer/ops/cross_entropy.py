@@ -24,6 +24,7 @@ CROSS_ENTROPY = define(
         "target_probability": "target_probability[t] = exp(-out[t])",
     },
     gradients={
+        # More stable: from the logarithm that was recorded, without a way through the maximum.
         "logits": """
             probability[t, v] = exp(logits[t, v] - log_sum_exp[t])
             d_logits[t, v] = (probability[t, v] - (targets[t] == v)) * d_out[t]

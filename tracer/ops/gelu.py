@@ -10,6 +10,7 @@ GELU = define(
     out[...] = x[...] * cdf[...]
     """,
     gradients={
+        # The derived one is as stable; this one is better read: it names the density φ, which is Φ′.
         "x": """
             cdf[...] = (1 + erf(x[...] / sqrt(2))) / 2
             density[...] = exp(-(x[...] * x[...]) / 2) / sqrt(2 * pi)

@@ -10,6 +10,7 @@ SPLIT_HEADS = define(
         "key": "key[h, t, d] = qkv[t, size(h) * size(d) + h * size(d) + d]",
         "value": "value[h, t, d] = qkv[t, 2 * size(h) * size(d) + h * size(d) + d]",
     },
+    # Cheaper than the derived ones, which look for each number among all: these say where it comes from.
     gradients={
         "qkv": """
             n[()] = heads * head_width
@@ -24,5 +25,6 @@ CONCATENATE_HEADS = define(
     "concatenate_heads",
     "Vaswani et al. 2017, section 3.2.2",
     "out[t, o] = x[o // head_width, t, o % head_width]",
+    # Cheaper, as above.
     gradients={"x": "d_x[h, t, d] = d_out[t, h * size(d) + d]"},
 )

@@ -16,13 +16,10 @@ LAYER_NORM = define(
             out[..., d] = normalised[..., d] * weight[d] + bias[d]
             """,
     },
+    differentiate=("weight", "bias"),
     gradients={
-        "weight": """
-            normalised[..., d] = (x[..., d] - mean[...]) * rstd[...]
-            d_weight[d] = sum(..., d_out[..., d] * normalised[..., d])
-            """,
-        "bias": "d_bias[d] = sum(..., d_out[..., d])",
-        # The mean and the standard deviation depend on x too: two corrections are taken off.
+        # More stable than the derived one, which adds what comes by way of the variance and takes it off again; and
+        # better read: the mean and the standard deviation depend on x too, so two corrections are taken off.
         "x": """
             normalised[..., d] = (x[..., d] - mean[...]) * rstd[...]
             g[..., d] = d_out[..., d] * weight[d]

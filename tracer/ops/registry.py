@@ -11,13 +11,13 @@ def define(name: str, source: str, forward: str | dict[str, str], *, gradients: 
     """Register a kind.
 
     `forward`: the equations of its one output ``out``, or of each output by name.  `gradients`: the
-    equations of ``d_<operand>`` where they are stated; `differentiate`: the operands whose gradient is
-    derived from the one-line forward equation instead.
+    equations of ``d_<operand>`` where they are stated, because they are more stable, much cheaper or better read
+    than derived ones; `differentiate`: the operands whose gradient is derived from the equations of ``out``.
     """
     texts = {"out": forward} if isinstance(forward, str) else forward
     targets = {output: parse(text) for output, text in texts.items()}
     if differentiate:
-        targets |= derive_gradients(targets["out"][-1], differentiate)
+        targets |= derive_gradients(targets["out"], differentiate, {n: e for n, e in targets.items() if n != "out"})
     targets |= {f"d_{operand}": parse(text) for operand, text in (gradients or {}).items()}
     for target, equations in targets.items():
         if equations[-1].name != target:

@@ -10,8 +10,7 @@ import math
 
 import numpy as np
 
-UNIT = 2.0**-24  # unit roundoff of float32
-SMALLEST = 2.0**-126  # smallest normal float32: what is below may lose digits, or become 0
+from tracer.ops.functions import SMALLEST, UNIT, Function
 
 
 def sum_error(count):
@@ -68,21 +67,17 @@ class Rounded:
         error = np.broadcast_to(self.error, np.shape(self.value))
         return Rounded(self.value.max(axis=axes, keepdims=True), error.max(axis=axes, keepdims=True))
 
-    def exp(self):
-        value = np.exp(self.value)
-        return _rounded(value, value * self.error)
+    def power(self, exponent):
+        """To an exact exponent.  What an equation or a setting says is exact, and so is its power."""
+        value = np.power(self.value, exponent.value)
+        if not np.ndim(self.value):
+            return Rounded(value)
+        slope = np.abs(exponent.value * np.power(self.value, exponent.value - 1))
+        return _rounded(value, _scaled(slope, self.error) + UNIT * np.abs(value))
 
-    def log(self):
-        return _rounded(np.log(self.value), self.error / np.abs(self.value))
-
-    def sqrt(self):
-        value = np.sqrt(self.value)
-        return _rounded(value, np.divide(self.error, 2 * value, out=np.zeros_like(value), where=value > 0))
-
-    def erf(self):
-        flat = np.ravel(self.value)
-        value = np.fromiter(map(math.erf, flat.tolist()), np.float64, flat.size).reshape(np.shape(self.value))
-        return Rounded(value, self.error * 2 / math.sqrt(math.pi) + 2 * UNIT)
+    def apply(self, function: Function):
+        value = function.numpy(self.value)
+        return Rounded(value, finite(function.error(self.value, value, self.error)))
 
 
 def _rounded(value, carried):
