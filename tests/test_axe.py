@@ -4,6 +4,13 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from driver import ALL_ROUTES, DESK, LANGUAGES, PHONE, address, go, opened, visit
 
+FEWER = """() => {
+    for (const body of document.querySelectorAll(".step.current tbody")) {
+        const rows = [...body.rows].filter((row) => !row.querySelector(".sel, .lit, button, a, input"));
+        rows.slice(2, -1).forEach((row) => row.remove());
+    }
+}"""
+
 
 def violations(page, *parts: str) -> list:
     """What axe finds on the whole page, or in those of the `parts` that are there."""
@@ -50,6 +57,7 @@ def test_axe_finds_nothing_on_a_route(new_page, site, route, language):
             opened(page)
         if "choices" in fragment:
             page.wait_for_selector(".step.current .playground tr.now")
+        page.evaluate(FEWER)  # rows of a table are alike: of each some, and all that are marked or can be pressed
         parts = () if one in WHOLE[language] else (".step.current", "#number")
         assert violations(page, *parts) == [], (one, fragment)
     page.click("#help-open")
