@@ -405,8 +405,7 @@ def test_without_scripts_map_and_list_are_there(site, new_page):
     expect(page.locator(".switch")).to_be_hidden()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize(("scheme", "viewport"), [("light", WIDE), ("dark", NARROW)], ids=["wide", "narrow"])
 def test_no_complaint_from_axe(site, new_page, scheme, viewport):
     page = new_page(viewport=viewport, color_scheme=scheme)
     page.goto((site / "en" / "training.html").as_uri() + "#step=grad.head")

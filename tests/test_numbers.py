@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from driver import ALL_ROUTES, WORDS, address, fragment_of, go, opened, same, ulp, visit
+from driver import ALL_ROUTES, WORDS, address, fragment_of, go, one_of_each, opened, same, ulp, visit
 
 from site_builder.build import ROUTES
 from tracer.format.trace import AXES, Trace
@@ -124,12 +124,14 @@ OPEN = """async (links) => {
 
 @pytest.mark.parametrize("route", ALL_ROUTES)
 def test_a_number_of_every_step_opens_and_agrees(page, site, recordings, route):
-    """In the panel, by its link: the recorded number whole, and beside it the same one recomputed."""
-    trace, draw, wanted = recordings[route], random.Random(4), []
-    for step in trace.operations:
-        array = trace.arrays[step]
-        if array.size and not array.derived:
-            wanted.append((step, [draw.randrange(length) for length in array.shape]))
+    """In the panel, by its link: the recorded number whole, and beside it the same one recomputed.
+
+    Of steps that repeat in every block or round, in one of them; all are recomputed in the test above.
+    """
+    trace, draw = recordings[route], random.Random(1)
+    stored = [name for name in trace.operations if trace.arrays[name].size and not trace.arrays[name].derived]
+    wanted = [(name, [draw.randrange(length) for length in trace.arrays[name].shape])
+              for name in one_of_each(stored, draw)]
     visit(page, address(site, route))
     found = page.evaluate(OPEN, [fragment_of(trace, step, index) for step, index in wanted])
     wrong = []
@@ -138,7 +140,7 @@ def test_a_number_of_every_step_opens_and_agrees(page, site, recordings, route):
         if not same(shown, trace.values(step)[tuple(index)]) or not agrees or min(apart, scaled) > (
                 ULPS_TWICE if twice else ULPS):
             wrong.append((step, index, shown, agrees, apart, scaled))
-    assert len(wanted) > 200
+    assert len(wanted) > (200 if route == "training" else 70)
     assert wrong == []
 
 
