@@ -9,7 +9,6 @@ import re
 from dataclasses import dataclass, field
 from itertools import groupby, takewhile
 
-from site_builder.prose import kind_of
 from site_builder.symbols import symbol_text
 from tracer.format.trace import Step, Trace
 
@@ -21,7 +20,7 @@ class Node:
     """A step, or what flows into the network: an input made before it, a table that several steps share.
 
     `array` is what the node makes or is; `before` are steps outside the forward pass that lead up to it;
-    `module` is the kind of module that a step shows.
+    `module` is the kind of module that a step shows, `role` what it is for there, or what an input or a table is.
     """
 
     key: str
@@ -32,6 +31,7 @@ class Node:
     parameters: list[str] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
     module: str = ""
+    role: str = ""
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class _Finder:
         array = step.id if step.id in step.operations else (step.operations or step.arrays)[0]
         owned = [name for name, readers in self.readers.items() if readers[0] == key and name in self.parameters]
         return Node(key, "view", step.id, self.key(array), self.trace.arrays[array].shape, owned,
-                    module=kind_of(self.trace, step))
+                    module=step.kind, role=step.role)
 
     def _add_sources(self, group: str, step: Step) -> None:
         """Nodes for what the step is the first to read: inputs from other chapters, tables with more readers."""
@@ -160,10 +160,17 @@ class _Finder:
             shape = self.trace.arrays[name].shape
             home = self.step_of.get(name)
             if home and not self._known_key(home.id):
-                self._add(group, Node(name, "input", home.id, name, shape), name)
+                self._add(group, Node(name, "input", home.id, name, shape, role=self._role(name)), name)
             elif name in self.parameters and len(self.readers[name]) > 1:
                 own = name[max(name.find(f"{key}."), 0):]  # its name in the model
-                self._add(group, Node(own, "table", self._table_step(name, step), name, shape, [name]), name)
+                table = Node(own, "table", self._table_step(name, step), name, shape, [name], role=self._role(name))
+                self._add(group, table, name)
+
+    def _role(self, array: str) -> str:
+        """What an array from outside is: a parameter, or what a pass is given."""
+        parameters = {name: one.role for one in self.trace.parameters for name in one.arrays.values()}
+        given = {name: role for one in self.trace.passes for role, name in one.arrays.items()}
+        return (given | parameters).get(array, "")
 
     def _table_step(self, name: str, step: Step) -> str:
         """The step that changes a table, where there is one; else the first that reads it."""

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from site_builder.keys import general, key
 from site_builder.map_layout import PANEL, Box, Joint, Line, tall, wide
 from site_builder.network_graph import Network, Node, network
-from site_builder.prose import plain_key, speaks_of
+from site_builder.prose import name_of
 from site_builder.strings import Strings
 from tracer.format.trace import Trace
 
@@ -85,16 +86,17 @@ def _title(node: Node, found: Network, titles: dict[str, str], strings: Strings)
 
 
 def label(strings: Strings, node: Node) -> str:
-    """A few letters for a node, a subscript after `_`; where no words are given, the last part of its name."""
-    key = plain_key(node.key)
-    words = strings.get(f"map.{key}") if speaks_of(key, node.module) else ""
-    return words or node.key.rpartition(".")[2].replace("_", " ")
+    """A few letters for a node, a subscript after `_`; where no words are given, the name of its kind or its own."""
+    if node.kind != "view":
+        return strings.get(f"map.{node.role}") or node.key.rpartition(".")[2].replace("_", " ")
+    words = (strings.get(f"map.{written}") for written in general(key(node.module, node.role)))
+    return next(filter(None, words), "") or name_of(strings.language, node.module)
 
 
 def group_title(strings: Strings, group: str) -> str:
     """What a group is called: as its chapter is, else by words of its own, else by its name."""
-    name, _, number = group.rpartition(".")
-    if number.isdigit() and (words := strings.get(f"chapter.{name}")):
+    number = group.rpartition(".")[2]
+    if number.isdigit() and (words := strings.get("chapter.block")):
         return words.format(n=int(number) + 1)
     return (strings.get(f"chapter.{group}") or strings.get(f"network_map.part.{group}")
             or group.replace("_", " "))
