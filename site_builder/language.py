@@ -117,17 +117,18 @@ def _add(language: Language, key: str, section: Section, path: Path) -> None:
 
 
 def _check(found: dict[str, Language]) -> None:
-    """Each language has what the others have, and puts in the same figures."""
+    """Each language has words for every kind, has what the others have, and puts in the same figures."""
     for language in found.values():
+        for key in needed():
+            if key not in language.prose:
+                raise UserError(f"site_builder/languages: {language.code} lacks the section {key}: every kind of "
+                                "operation has words")
         for other in found.values():
             lacks = f"{language.code} lacks"
             for key in other.strings:
                 _same(f"{lacks} the string {key}", key in language.strings)
                 for blank in _BLANK.findall(other.strings[key]):
                     _same(f"{lacks} {{{blank}}} in the string {key}", blank in _BLANK.findall(language.strings[key]))
-            for key in needed():
-                if key not in language.prose:
-                    raise UserError(f"site_builder/languages: {lacks} the section {key}: every kind of operation has words")
             for key in other.prose:
                 _same(f"{lacks} the section {key}", key in language.prose)
                 for figure in figures(other.prose[key]):

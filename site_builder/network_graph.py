@@ -65,7 +65,7 @@ def network(trace: Trace, chapter: str = "") -> Network:
 
 def _chapters_of_the_pass(trace: Trace) -> list[tuple[str, list[Step]]]:
     """The chapters of the forward pass: from the first that reads a parameter to the way back."""
-    parameters = set(trace.make["parameters"])
+    parameters = {one.arrays["initial" if trace.route == "training" else "trained"] for one in trace.parameters}
     forward = list(takewhile(lambda c: not any(v.id.startswith("grad.") for v in c.steps), trace.chapters))
     reads = [any(parameters & set(trace.operations[s].operands.values()) for v in c.steps for s in v.operations)
              for c in forward]
@@ -90,7 +90,7 @@ class _Finder:
 
     def __init__(self, trace: Trace, groups: list[tuple[str, list[Step]]], prefix: str):
         self.trace, self.steps, self.prefix = trace, groups, prefix
-        self.parameters = set(trace.make["parameters"])
+        self.parameters = {one.arrays["initial" if trace.route == "training" else "trained"] for one in trace.parameters}
         self.step_of = {operation: step for c in trace.chapters for step in c.steps for operation in step.operations}
         self.own = {step.id for _, steps in groups for step in steps}
         self.keys = set(map(self.key, self.own))

@@ -7,6 +7,8 @@ the same operand name means different things in different operations, and in the
 A symbol d_x stands for ∂L/∂x, whatever the equation calls it.
 """
 
+from site_builder.keys import general
+
 SYMBOLS = {
     "x": "x", "weight": "W", "bias": "b", "table": "E", "query": "Q", "key": "K", "value": "V", "scores": "S",
     "weights": "A", "mask": "m", "mean": r"\mu", "rstd": "r", "variance": r"\sigma^2", "normalised": r"\hat{x}",
