@@ -18,7 +18,8 @@ class Notation:
         self.trace = trace
         operands = [operation.operands for operation in trace.operations.values()]
         self.targets = {read["targets"] for read in operands if "targets" in read}
-        self.role_of = {name: step.role for step in trace.steps() for name in step.operations}
+        self.embeddings = {name for step in trace.steps() if (step.kind, step.role) == ("add", "embedding")
+                           for name in step.operations}
         self.shifted = {trace.operations[name].operands.get("ids") for name in self.targets if name in trace.operations}
 
     def __call__(self, operation: Operation) -> str:
@@ -34,8 +35,11 @@ class Notation:
         return "position" if ids and ids.kind == "positions" else ""
 
     def _add(self, operation: Operation) -> str:
-        """That of the sum of two embeddings, on the way back too: other additions have all the same."""
-        return "embedding" if self.role_of[operation.id] == "embedding" else ""
+        """The sum of the embeddings; a gradient of it is shown in the step that goes back through that sum."""
+        makers = [self._maker(name) for name in operation.operands.values()]
+        found = (operation.id in self.embeddings if operation.target.startswith("d_") else
+                 all(maker and maker.kind == "embedding" for maker in makers))
+        return "embedding" if found else ""
 
     def _gradient_sum(self, operation: Operation) -> str:
         return "table" if self.trace.arrays[operation.id].axes[0] == "row" else ""

@@ -8,6 +8,7 @@ from site_builder.formula import OTHERWISE
 from site_builder.labels import isolated
 from site_builder.language import Language
 from site_builder.merges import Merges, merges
+from site_builder.network_graph import main_array, place
 from site_builder.notation import source
 from site_builder.parts import Part, Parts, number_in_prose
 from site_builder.prose import find_section, name_of, render, render_title
@@ -28,10 +29,22 @@ class StepPart:
 
 
 @dataclass
+class At:
+    """Where a step is on the map: in which direction, in which pass, at which place, of which parameter."""
+
+    mode: str
+    run: str
+    place: str
+    of: str
+    array: str
+
+
+@dataclass
 class Page:
     """A step as it is shown."""
 
     id: str
+    at: At
     number: int
     chapter: str
     title: str
@@ -95,12 +108,19 @@ class _Writer:
         figures = self.figures(step)
         given = [] if step.kind == "change" else step.arrays  # the operation itself shows both moments
         return Page(
-            step.id, self.number, chapter.id, self.title(step, chapter, render_title(section.title, figures)),
+            step.id, self.at(step), self.number, chapter.id,
+            self.title(step, chapter, render_title(section.title, figures)),
             render(section.body, figures), render(section.misread, figures),
             [self.part(name) for name in given], [self.part(name) for name in step.operations], step.id,
-            merges(self.trace, step.id), layers(self.trace, chapter.id, step.id),
-            rows := bytes_of(self.trace, step.id), careless(self.trace, step.id) if rows else "",
-            step.round if step.kind == "greedy" else 0)
+            merges(self.trace, step), layers(self.trace, chapter, step), rows := bytes_of(self.trace, step),
+            careless(self.trace, step) if rows else "", step.round if step.kind == "greedy" else 0)
+
+    def at(self, step: Step) -> At:
+        of = step.of if step.direction == "update" else ""
+        mode = step.direction if step.direction == "backward" or of else "forward"
+        run = self.trace.pass_of(step)
+        return At(mode, run.name if run else "", place(self.trace, step) if run else "", of,
+                  main_array(self.trace, step))
 
     def title(self, step: Step, chapter: Chapter, title: str) -> str:
         """The prose's title, with the block or the parameter that it is about where the chapter does not say it."""

@@ -38,8 +38,7 @@ class Parts:
         self.replay = Replay(trace, AXES)
         self.notation = Notation(trace)
         self.kinds = {operation.kind for operation in trace.operations.values()}
-        self.home = {name: step.id for chapter in trace.chapters for step in chapter.steps
-                     for name in [*step.arrays, *step.operations]}
+        self.home = {name: step.id for step in trace.steps() for name in [*step.arrays, *step.operations]}
         self.named: dict[int, tuple[dict, dict]] = {}  # equations → letters whose length, and names, they read
         self.found: dict[str, Part] = {}
 
