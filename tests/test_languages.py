@@ -119,7 +119,8 @@ def test_a_folder_of_no_language_is_named(folder):
 
 # Topics ----------------------------------------------------------------------------------------------
 
-TOPIC = "# linear (new_role)\n## en: A new kind\nWhat it does.\n> No magic.\n## zh: 新的一种\n它做什么。\n> 没有魔法。\n"
+TOPIC = ("# linear (new_role)\n## en: A new kind\nWhat it does.\n> No magic.\n"
+         "## zh: 新的一种\n它做什么。\n> 没有魔法。\n")
 
 
 def test_a_topic_says_something_new_in_all_languages(folder):
