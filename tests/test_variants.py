@@ -102,7 +102,7 @@ def test_a_new_kind_is_told_of_by_one_file(with_rms_norm, language, tmp_path, mo
         assert title[direction == "backward"] in text[step]
     name = {"en": "RMS norm", "zh": "RMS 归一化"}[language]
     assert any(name in words for step, words in text.items() if step not in norms)  # where others speak of it
-    node = Node("", "view", "", "", (), step=Step("", kind="rms_norm", role="attention"))
+    node = Node("", "step", "", "", (), step=Step("", kind="rms_norm", role="attention"))
     assert label(Strings(language), node) == name
     assert source("rms_norm", languages()[language]) == {"en": "Zhang and Sennrich 2019",
                                                          "zh": "Zhang、Sennrich 2019"}[language]

@@ -149,9 +149,10 @@ class _Derivation:
                 yield from self._down(equation, base, _times(part, *_slope_of_power(base, exponent)))
             case ["where", condition, yes, no] if not self._hangs(condition):
                 # All of the way below stands inside the choice: what is not chosen may be read outside of its array.
-                for branch, choose in ((yes, lambda g: [g, ZERO]), (no, lambda g: [ZERO, g])):
-                    for found in self._down(equation, branch, part):
-                        yield replace(found, grad=["where", condition, *choose(found.grad)])
+                for found in self._down(equation, yes, part):
+                    yield replace(found, grad=["where", condition, found.grad, ZERO])
+                for found in self._down(equation, no, part):
+                    yield replace(found, grad=["where", condition, ZERO, found.grad])
             case ["call", name, body]:
                 known = node is equation.body  # then its value has a name already
                 value = ["read", equation.name, equation.index] if known else node
@@ -185,6 +186,7 @@ class _Derivation:
                 body = term if sign > 0 else ["negate", term]
             else:
                 body = ["binary", "+" if sign > 0 else "-", body, term]
+        assert body is not None  # what nothing comes to is refused before
         return Equation(f"d_{name}", axes, body)
 
     def _term(self, part: _Part, axes: list[Node]) -> Node:
