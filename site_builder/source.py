@@ -1,11 +1,13 @@
-"""The lines of PyTorch that make a step, taken from the recorder's own source, as text.
+"""The lines of PyTorch that make a step, taken from the recorder's own source or from the kind, as text.
 
-Nothing is imported (that would need torch) and nothing is written twice.
+No module of the recorder is imported (that would need torch) and nothing is written twice.
 """
 
 import ast
+import inspect
 from functools import cache
 
+from tracer.ops import KINDS
 from tracer.resources import TRACER
 
 GRADIENT = "loss.backward()  # autograd runs this step's derivative; its forward is"
@@ -15,7 +17,7 @@ OPTIMIZER = ("model/optimizer.py", "make_optimizer")
 @cache
 def torch_sources() -> dict[str, str]:
     """Kind of operation → the class or function that computes it in PyTorch."""
-    found = {}
+    found = {name: inspect.getsource(kind.torch).rstrip() for name, kind in KINDS.items() if kind.torch}
     for file in ("model/layers.py", "model/sampling.py"):
         text = (TRACER / file).read_text(encoding="utf-8")
         for node in ast.parse(text).body:

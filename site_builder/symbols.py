@@ -2,10 +2,12 @@
 
 A name that is not listed is set upright, as a word.  `KIND_SYMBOLS` takes precedence: the same operand
 name means different things in different operations, and in the uses of one (`site_builder/notation.py`):
-what holds for "embedding:positions" comes before what holds for "embedding".
+what holds for "embedding:positions" comes before what holds for "embedding".  A kind may also say its own.
 
 A symbol d_x stands for ∂L/∂x, whatever the equation calls it.
 """
+
+from tracer.ops import KINDS
 
 SYMBOLS = {
     "x": "x", "weight": "W", "bias": "b", "table": "E", "query": "Q", "key": "K", "value": "V", "scores": "S",
@@ -78,7 +80,9 @@ def symbol(notation: str, name: str) -> str:
     if name.startswith("d_"):
         return f"d_{symbol(notation, name[2:])}"
     kind = notation.partition(":")[0]
-    found = KIND_SYMBOLS.get(notation, {}).get(name) or KIND_SYMBOLS.get(kind, {}).get(name) or SYMBOLS.get(name)
+    own = KINDS[kind].symbols if kind in KINDS else {}
+    tables = (KIND_SYMBOLS.get(notation, {}), KIND_SYMBOLS.get(kind, {}), own, SYMBOLS)
+    found = next((table[name] for table in tables if name in table), "")
     return found or r"\mathrm{" + name.replace("_", r"\ ") + "}"
 
 

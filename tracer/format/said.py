@@ -11,8 +11,10 @@ import numpy as np
 
 from tracer.format.routes import ids_and_bytes
 from tracer.format.trace import Step, Trace
+from tracer.ops import KINDS
 
-EPS = 1e-5  # of a layer norm, where the recording says nothing else
+# What a config says of a model where it says nothing else.
+COMMON = {"norm_eps": 1e-5, "norm": "layer_norm", "activation": "gelu"}
 
 
 def wrongly_said(trace: Trace) -> str:
@@ -50,6 +52,9 @@ def _steps(trace: Trace) -> Iterator[str]:
         for name, value in _settings(trace, step).items():
             if step.attributes.get(name, value) != value:
                 yield f"step {step.id} has {name} {step.attributes[name]}, make says {value}"
+        place = KINDS[step.kind].place
+        if place and step.kind != (said := trace.make["config"].get(place, COMMON[place])):
+            yield f"step {step.id} is a {step.kind}, make says {said} for the {place}"
         if step.kind == "scaled_scores" and step.target == "out":
             heads = trace.arrays[step.id].shape[0]
             if heads != trace.make["config"]["heads"]:
@@ -62,8 +67,8 @@ def _settings(trace: Trace, step: Step) -> dict:
     match step.kind:
         case "dropout":
             return {"p": make["config"]["dropout"]}
-        case "layer_norm":
-            return {"eps": make["config"].get("norm_eps", EPS)}
+        case kind if KINDS[kind].place == "norm":
+            return {"eps": make["config"].get("norm_eps", COMMON["norm_eps"])}
         case "temperature":
             return {"temperature": make.get("temperature")}
         case "adamw":

@@ -1,14 +1,14 @@
 """Whether the parts of a checkpoint fit one another, before a model is made of them."""
 
 import math
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from typing import TypeVar
 
 import torch
 from torch import nn
 
 from tracer.format.sizes import parameter_count
-from tracer.model.config import Config
+from tracer.model.config import COMMON, Config
 from tracer.model.gpt import GPT
 from tracer.model.sealed import Damaged, tensors
 
@@ -35,8 +35,7 @@ def typed(cls: type[T], part: object, what: str, optional: tuple[str, ...] = ())
 
 def config_of(part: object) -> Config:
     """Raises `Damaged`, and `UserError` as `Config` does."""
-    common = {item.name: item.default for item in fields(Config)[-3:] if item.default is not MISSING}
-    return typed(Config, part, "config", tuple(common))
+    return typed(Config, part, "config", tuple(COMMON))
 
 
 def check_parameters(config: Config, parameters: object) -> GPT:

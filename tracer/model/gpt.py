@@ -17,10 +17,9 @@ from torch import Tensor, nn
 
 from tracer.errors import UserError
 from tracer.model.cache import Cache, LayerCache
-from tracer.model.config import ACTIVATIONS, Config
-from tracer.model.fused import FusedBlock, causal
+from tracer.model.config import Config
+from tracer.model.fused import FusedBlock, activation, causal, norm
 from tracer.model.layers import (
-    GELU,
     Add,
     AppendRows,
     CausalMask,
@@ -29,7 +28,6 @@ from tracer.model.layers import (
     Dropout,
     Embedding,
     LastPosition,
-    LayerNorm,
     Linear,
     Mean,
     Positions,
@@ -38,6 +36,8 @@ from tracer.model.layers import (
     SplitHeads,
     TiedHead,
     WeightedSum,
+    make_activation,
+    make_norm,
 )
 
 
@@ -86,7 +86,7 @@ class MLP(nn.Module):
         super().__init__()
         feature, hidden = ("feature", config.width), ("hidden", 4 * config.width)
         self.up = Linear(feature, hidden)
-        self.gelu = GELU(config.activation)
+        self.gelu = make_activation(config)
         self.down = Linear(hidden, feature)
         self.dropout = Dropout(config.dropout, ("position", "feature"))
 
@@ -100,10 +100,10 @@ class Block(nn.Module):
     def __init__(self, config: Config):
         super().__init__()
         self.config = config
-        self.norm_1 = LayerNorm(config.width, config.norm_eps)
+        self.norm_1 = make_norm(config)
         self.attention = Attention(config)
         self.residual_1 = Add()
-        self.norm_2 = LayerNorm(config.width, config.norm_eps)
+        self.norm_2 = make_norm(config)
         self.mlp = MLP(config)
         self.residual_2 = Add()
 
@@ -116,9 +116,15 @@ class Block(nn.Module):
     def fused(self) -> FusedBlock:
         """The same function in a few kernels, with the parameters and the mode of now."""
         config, attention, mlp = self.config, self.attention, self.mlp
-        modules = (self.norm_1, attention.qkv, attention.projection, self.norm_2, mlp.up, mlp.down)
-        return FusedBlock(config.heads, config.head_width, config.norm_eps, ACTIVATIONS[config.activation],
-                          config.dropout if self.training else 0.0, *((m.weight, m.bias) for m in modules))
+        products = (attention.qkv, attention.projection, mlp.up, mlp.down)
+        return FusedBlock(config.heads, config.head_width, config.dropout if self.training else 0.0,
+                          norm(config), activation(config), *(own_parameters(m) for m in (self.norm_1, self.norm_2)),
+                          *((m.weight, m.bias) for m in products))
+
+
+def own_parameters(module: nn.Module) -> dict[str, nn.Parameter]:
+    """The parameters that the module itself holds, by name."""
+    return {name: parameter for name, parameter in module._parameters.items() if parameter is not None}
 
 
 class GPT(nn.Module):
@@ -139,7 +145,7 @@ class GPT(nn.Module):
         self.embedding_sum = Add()
         self.embedding_dropout = Dropout(config.dropout, ("position", "feature"))
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.blocks))
-        self.final_norm = LayerNorm(config.width, config.norm_eps)
+        self.final_norm = make_norm(config)
         self.last_position = LastPosition()
         self.head = TiedHead()
         self.head_table = None if config.tied else nn.Parameter(torch.empty(config.vocabulary, config.width))

@@ -139,7 +139,8 @@ def _parameters(made: Forecast, config: Config, times: float) -> None:
     """All but the token table, `times` over."""
     D = config.width
     made.hold(config.context * D, times)
-    for size in (3 * D * D, D * D, 4 * D * D, 4 * D * D, 13 * D):
+    norms = 2 * len(KINDS[config.norm].parameters)
+    for size in (3 * D * D, D * D, 4 * D * D, 4 * D * D, (9 + norms) * D):
         made.hold(size, times * config.blocks)
 
 

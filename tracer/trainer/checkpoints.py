@@ -17,6 +17,7 @@ from tracer.trainer.settings import BEST, LAST, FitSettings, make_settings
 
 FORMAT = "two-routes/run/3"
 SHAPE = ("vocabulary", "context", "width", "heads", "blocks")
+KINDS = ("activation", "norm")  # settings too, but of a model that was read the one that it came with holds
 
 
 @dataclass
@@ -77,11 +78,13 @@ def _from_body(body: dict, folder: Path) -> RunCheckpoint:
     exact(body, "the checkpoint", config=dict, tokenizer=dict, files=dict, settings=dict, parameters=dict,
           optimizer=dict, scaler=dict, update=int, best=float, best_update=int)
     config, tokenizer = config_of(body["config"]), tokenizer_from_json(body["tokenizer"])
+    body["settings"] = {name: getattr(FitSettings, name) for name in KINDS} | body["settings"]  # older runs say neither
     exact(body["settings"], "settings", **{item.name: item.type for item in fields(FitSettings)
                                            if item.name != "output"})
     settings = make_settings(body["settings"] | {"output": str(folder)})
+    held = SHAPE[1:] if settings.pretrained else SHAPE[1:] + KINDS
     exact(body["files"], "files", **dict.fromkeys(SPLITS, str))
-    if any(getattr(config, name) != getattr(settings, name) for name in SHAPE[1:]):
+    if any(getattr(config, name) != getattr(settings, name) for name in held):
         raise Damaged("its config and its settings have different shapes")
     if config.vocabulary != tokenizer.vocabulary_size:
         raise Damaged("its tokenizer and its config have different vocabularies")
@@ -99,9 +102,12 @@ def find_run(source: Path) -> Path | None:
     return source if source.is_file() and seal_of(source) == FORMAT else None  # a pipe or a device may have no end
 
 
-def check_shape(saved: Config, wanted: Config, where: Path) -> None:
-    """Raises `UserError` that names the first setting in which a run and its checkpoint differ in shape."""
-    for name in SHAPE:
+def check_shape(saved: Config, wanted: Config, where: Path, kinds: bool = True) -> None:
+    """Raises `UserError` that names the first setting in which a run and its checkpoint differ in shape.
+
+    `kinds`: whether the kinds of operation are settings of the run.
+    """
+    for name in SHAPE + KINDS * kinds:
         before, now = getattr(saved, name), getattr(wanted, name)
         if before != now:
             raise UserError(f"{where} has {name} {before}, the settings say {now}: resume with {name} {before}, or "
