@@ -3,9 +3,15 @@
 # make traces   record again (installs torch)
 # make verify   recompute every recorded number
 # make test     everything tests need, the browser included, then the tests
-# make lint     check the style of the code
+# make lint     check the style and the types of the code
 # make bench    measure against the limits in bench/
 # make clean    remove what make made, the recordings apart
+#
+# With another folder, port or interpreter:
+#   TRACES=mine         the folder of recordings (site, traces, verify)
+#   SITE=my-site        the folder of the site (site, serve, clean)
+#   PORT=8080           where to serve
+#   PYTHON=python3.12   what .venv/ is made with
 
 PYTHON ?= python3
 PORT ?= 8000
@@ -22,7 +28,7 @@ install = $(BIN)/python -c "import tomllib; p = tomllib.load(open('pyproject.tom
 .PHONY: help site serve traces verify test lint bench clean
 
 help:
-	@sed -n '1,/^$$/s/^# //p' $(firstword $(MAKEFILE_LIST))
+	@sed -n '1,/^$$/s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -65,11 +71,12 @@ test: $(VENV)/test.ready
 
 lint: $(VENV)/test.ready
 	@$(BIN)/python -m ruff check .
+	@$(BIN)/python -m mypy
 
 bench: $(VENV)/test.ready
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
 	@test ! -x $(BIN)/python || $(BIN)/python -m site_builder remove --site "$(SITE)"
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -23,7 +23,8 @@ from rich.table import Table
 
 from site_builder.build import ROUTES, build
 from tests.browser import ARGUMENTS, find_browser
-from tracer.format.schema import Trace, load
+from tracer.format.load import load
+from tracer.format.trace import Trace
 
 TRACES = Path(__file__).parent.parent / "traces"
 WINDOW = {"width": 1280, "height": 800}
@@ -95,7 +96,7 @@ class Player:
         self.page.add_init_script(TOOLS)
         self.session: CDPSession = self.page.context.new_cdp_session(self.page)
         self.session.send("Performance.enable", {"timeDomain": "threadTicks"})
-        self.steps = [view.id for chapter in trace.chapters for view in chapter.views]
+        self.steps = [step.id for chapter in trace.chapters for step in chapter.steps]
 
     def visit(self, step: str) -> None:
         self.page.goto("about:blank")
@@ -133,11 +134,11 @@ class Player:
 
     def largest(self) -> str:
         """The step with the largest table; the page scrolls it in a window."""
-        def size(view) -> int:
-            return max((self.trace.arrays[name].size for step in view.steps
-                        for name in (step, *self.trace.steps[step].operands.values())), default=0)
+        def size(step) -> int:
+            return max((self.trace.arrays[name].size for operation in step.operations
+                        for name in (step, *self.trace.operations[step].operands.values())), default=0)
 
-        return max((view for chapter in self.trace.chapters for view in chapter.views), key=size).id
+        return max((step for chapter in self.trace.chapters for step in chapter.steps), key=size).id
 
 
 def steps(player: Player, rounds: int) -> list[Row]:
@@ -193,7 +194,7 @@ JUMP = """async (step) => {
 def jumps(player: Player, rounds: int) -> list[Row]:
     """By a link of the list of steps to each chapter's first step, to the largest table, and back to the start."""
     row = Row("jump by link to the next paint", "ms", 100)
-    starts = [chapter.views[0].id for chapter in player.trace.chapters[1:]]
+    starts = [chapter.steps[0].id for chapter in player.trace.chapters[1:]]
     for number in range(rounds + 1):
         player.visit(player.steps[0])
         for step in [*starts, player.largest(), player.steps[0]]:

@@ -47,7 +47,7 @@ def processes(traces: Path, site: Path) -> list[Process]:
                 ("-c", "import site_builder.cli, site_builder.build")),
         Process("– of which it also reads the recordings",
                 ("-c", "import sys, site_builder.cli, site_builder.build\n"
-                       "from tracer.format.schema import load_all\nload_all(__import__('pathlib').Path(sys.argv[1]))",
+                       "from tracer.format.load import load_all\nload_all(__import__('pathlib').Path(sys.argv[1]))",
                  str(traces))),
         Process("tracer verify", ("-m", "tracer", "verify", str(traces))),
     ]

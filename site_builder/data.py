@@ -14,7 +14,7 @@ from site_builder.labels import first_place, isolated
 from site_builder.notation import Notation
 from site_builder.source import torch_sources
 from site_builder.symbols import symbol_text
-from tracer.format.schema import AXES, DTYPES, Array, Trace
+from tracer.format.trace import AXES, DTYPES, Array, Trace
 from tracer.ops import KINDS
 from tracer.ops.language import walk
 from tracer.ops.replay import Replay, bound_equations
@@ -88,49 +88,49 @@ def _chunks(trace: Trace) -> dict[str, str]:
             found.setdefault(name, chapter)
 
     for chapter in trace.chapters:
-        for view in chapter.views:
-            for name in shown_arrays(trace, view):
+        for step in chapter.steps:
+            for name in shown_arrays(trace, step):
                 place(name, chapter.id)
     for name in trace.arrays:
         place(name, "rest")
     return found
 
 
-def shown_arrays(trace: Trace, view) -> list[str]:
-    """Arrays of a view in order: what is given, then for each step its operands and what it makes."""
-    names = list(view.arrays)
-    for step in view.steps:
-        names += [*trace.steps[step].operands.values(), step]
+def shown_arrays(trace: Trace, step) -> list[str]:
+    """Arrays of a step in order: what is given, then for each step its operands and what it makes."""
+    names = list(step.arrays)
+    for operation in step.operations:
+        names += [*trace.operations[operation].operands.values(), operation]
     return list(dict.fromkeys(names))
 
 
 def outline(trace: Trace, chunk_of: dict[str, str]) -> dict:
     """Everything but the numbers: steps with their equations, arrays with their shapes, the chapters."""
     replay, notation = Replay(trace, AXES), Notation(trace)
-    notations = {step.id: notation(step) for step in trace.steps.values()}
+    notations = {operation.id: notation(operation) for operation in trace.operations.values()}
     equations: dict[bytes, int] = {}
-    steps = {}
-    for step in trace.steps.values():
-        text = orjson.dumps([eq.to_json() for eq in replay.equations(step)])
+    operations = {}
+    for operation in trace.operations.values():
+        text = orjson.dumps([eq.to_json() for eq in replay.equations(operation)])
         number = equations.setdefault(text, len(equations))
-        steps[step.id] = {"kind": step.kind, "target": step.target, "equations": number,
-                          "operands": step.operands, "attributes": step.attributes}
-        if notations[step.id] != step.kind:
-            steps[step.id]["notation"] = notations[step.id]
+        operations[operation.id] = {"kind": operation.kind, "target": operation.target, "equations": number,
+                                    "operands": operation.operands, "attributes": operation.settings}
+        if notations[operation.id] != operation.kind:
+            operations[operation.id]["notation"] = notations[operation.id]
     return {
         "route": trace.route,
         "equations": [orjson.loads(text) for text in equations],
-        "steps": steps,
+        "steps": operations,
         "arrays": {array.name: _array_outline(trace, array, chunk_of) for array in trace.arrays.values()},
         "labels": {name: {"script": _label_chunk(labels), "length": labels["length"]}
                    if isinstance(labels, dict) else _shown(trace, name) for name, labels in trace.labels.items()},
         "firsts": {name: first for name in trace.labels if (first := first_place(trace, name))},
-        "chapters": [{"id": c.id, "views": [{"id": v.id, "steps": v.steps, "arrays": v.arrays} for v in c.views]}
+        "chapters": [{"id": c.id, "views": [{"id": v.id, "steps": v.operations, "arrays": v.arrays} for v in c.steps]}
                      for c in trace.chapters],
         "letters": AXES,
         "sampling": _sampling_equations() if trace.make.get("rounds") else {},
         "summary": trace.summary,
-        "torch": {kind: torch_sources()[kind] for kind in sorted({step.kind for step in trace.steps.values()})
+        "torch": {kind: torch_sources()[kind] for kind in sorted({one.kind for one in trace.operations.values()})
                   if kind in torch_sources()},
         "symbols": {one: _symbols(one) for one in sorted(set(notations.values()))},
     }

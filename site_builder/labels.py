@@ -2,7 +2,7 @@
 
 import re
 
-from tracer.format.schema import Trace
+from tracer.format.trace import Trace
 
 FIRST_STRONG_ISOLATE, POP_ISOLATE = "\u2068", "\u2069"  # Unicode Standard Annex 9, section 2.2
 _RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufeff"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from site_builder.labels import isolated
-from tracer.format.schema import Trace
+from tracer.format.trace import Trace
 
 
 @dataclass
@@ -25,18 +25,19 @@ class Merges:
     rows: list[list[Piece]]
 
 
-def merges(trace: Trace, view: str) -> Merges | None:
-    """The picture for a view of bytes or merges; None for every other view."""
-    prefix = view.removesuffix(".merges")
-    if f"{prefix}.byte_tokens" not in trace.steps:
+def merges(trace: Trace, step: str) -> Merges | None:
+    """The picture for a step of bytes or merges; None for every other view."""
+    prefix = step.removesuffix(".merges")
+    if f"{prefix}.byte_tokens" not in trace.operations:
         return None
     raw = bytes(trace.values(f"{prefix}.bytes").tolist())
     names = trace.label_list("vocabulary")
     row = [Piece(i, isolated(names[i]), 1) for i in trace.values(f"{prefix}.byte_tokens").tolist()]
     rows = [row]
-    if view != prefix:
-        for step in (trace.steps[name] for c in trace.chapters for v in c.views if v.id == view for name in v.steps):
-            row = _merged(row, step.attributes, names)
+    if step != prefix:
+        shown = next(one for chapter in trace.chapters for one in chapter.steps if one.id == step)
+        for name in shown.operations:
+            row = _merged(row, trace.operations[name].settings, names)
             rows.append(row)
     characters = [(c, len(c.encode())) for c in raw.decode("utf-8", errors="replace")]
     return Merges(characters, [f"{b:02X}" for b in raw], rows)

@@ -1,8 +1,8 @@
-"""The network as a graph, found in the steps of a recording: what the map draws.
+"""The network as a graph, found in the operations of a recording: what the map draws.
 
-Nodes are the views of one forward pass, groups are its main steps, edges say who reads whose array.
+Nodes are the steps of one forward pass, groups are its chapters, edges say who reads whose array.
 How many blocks there are, what they hold and where values run past them is nowhere assumed: the
-operands of the steps say it.
+operands of the operations say it.
 """
 
 import re
@@ -11,21 +11,21 @@ from itertools import groupby, takewhile
 
 from site_builder.prose import kind_of
 from site_builder.symbols import symbol_text
-from tracer.format.schema import Trace, View
+from tracer.format.trace import Step, Trace
 
 _NUMBERED = re.compile(r"(\w+\.\d+)\.")
 
 
 @dataclass
 class Node:
-    """A view, or what flows into the network: an input made before it, a table that several views share.
+    """A step, or what flows into the network: an input made before it, a table that several steps share.
 
     `array` is what the node makes or is; `before` are steps outside the forward pass that lead up to it;
-    `module` is the kind of module that a view shows.
+    `module` is the kind of module that a step shows.
     """
 
     key: str
-    kind: str  # "view", "input" or "table"
+    kind: str  # "step", "input" or "table"
     opens: str
     array: str
     shape: tuple[int, ...]
@@ -36,7 +36,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Edge:
-    """`end` reads `array`, which `start` makes; `symbol` tells the outputs of a view apart that makes several."""
+    """`end` reads `array`, which `start` makes; `symbol` tells the outputs of a step apart that makes several."""
 
     start: str
     end: str
@@ -60,27 +60,27 @@ class Network:
 def network(trace: Trace, chapter: str = "") -> Network:
     """The network of a recorded forward pass: of training's first update, or of `chapter` (a round)."""
     prefix = f"{chapter}." if chapter else ""
-    return _Finder(trace, _split(trace, chapter, prefix) if chapter else _main_steps(trace), prefix).network()
+    return _Finder(trace, _split(trace, chapter, prefix) if chapter else _chapters_of_the_pass(trace), prefix).network()
 
 
-def _main_steps(trace: Trace) -> list[tuple[str, list[View]]]:
+def _chapters_of_the_pass(trace: Trace) -> list[tuple[str, list[Step]]]:
     """The chapters of the forward pass: from the first that reads a parameter to the way back."""
     parameters = set(trace.make["parameters"])
-    forward = list(takewhile(lambda c: not any(v.id.startswith("grad.") for v in c.views), trace.chapters))
-    reads = [any(parameters & set(trace.steps[s].operands.values()) for v in c.views for s in v.steps)
+    forward = list(takewhile(lambda c: not any(v.id.startswith("grad.") for v in c.steps), trace.chapters))
+    reads = [any(parameters & set(trace.operations[s].operands.values()) for v in c.steps for s in v.operations)
              for c in forward]
-    return [(chapter.id, chapter.views) for chapter in forward[reads.index(True):]]
+    return [(chapter.id, chapter.steps) for chapter in forward[reads.index(True):]]
 
 
-def _split(trace: Trace, chapter: str, prefix: str) -> list[tuple[str, list[View]]]:
-    """The views of one round, cut where its parts begin: their names say where."""
-    views = next(c.views for c in trace.chapters if c.id == chapter)
-    runs = [(name, list(run)) for name, run in groupby(views, lambda view: _part(view.id.removeprefix(prefix)))]
+def _split(trace: Trace, chapter: str, prefix: str) -> list[tuple[str, list[Step]]]:
+    """The steps of one round, cut where its parts begin: their names say where."""
+    steps = next(c.steps for c in trace.chapters if c.id == chapter)
+    runs = [(name, list(run)) for name, run in groupby(steps, lambda step: _part(step.id.removeprefix(prefix)))]
     return [(name or run[0].id.removeprefix(prefix), run) for name, run in runs]
 
 
 def _part(key: str) -> str:
-    """`blocks.0` of a view in a numbered part, `sampler` of one in a named part, else nothing."""
+    """`blocks.0` of a step in a numbered part, `sampler` of one in a named part, else nothing."""
     numbered = _NUMBERED.match(key)
     return numbered[1] if numbered else key.rpartition(".")[0].partition(".")[0]
 
@@ -88,18 +88,20 @@ def _part(key: str) -> str:
 class _Finder:
     """Finds nodes, edges and roads of one pass."""
 
-    def __init__(self, trace: Trace, groups: list[tuple[str, list[View]]], prefix: str):
-        self.trace, self.views, self.prefix = trace, groups, prefix
+    def __init__(self, trace: Trace, groups: list[tuple[str, list[Step]]], prefix: str):
+        self.trace, self.steps, self.prefix = trace, groups, prefix
         self.parameters = set(trace.make["parameters"])
-        self.view_of = {step: view for c in trace.chapters for view in c.views for step in view.steps}
-        self.own = {view.id for _, views in groups for view in views}
+        self.step_of = {operation: step for c in trace.chapters for step in c.steps for operation in step.operations}
+        self.own = {step.id for _, steps in groups for step in steps}
         self.keys = set(map(self.key, self.own))
-        # Every operand of the pass: the view that reads it, the step, the operand's name, the array.
-        self.reads = [(self.key(view.id), trace.steps[step], operand, name) for _, views in groups for view in views
-                      for step in view.steps for operand, name in trace.steps[step].operands.items()]
-        self.maker = {step: self.key(view.id) for _, views in groups for view in views for step in view.steps}
+        makes = [(self.key(step.id), trace.operations[name]) for _, steps in groups for step in steps
+                 for name in step.operations]
+        # Every operand of the pass: the step that reads it, the operation, the operand's name, the array.
+        self.reads = [(key, operation, operand, name) for key, operation in makes
+                      for operand, name in operation.operands.items()]
+        self.maker = {operation.id: key for key, operation in makes}
         self.maker |= self._handed_on()
-        self.readers: dict[str, list[str]] = {}  # array from outside → keys of the views that read it
+        self.readers: dict[str, list[str]] = {}  # array from outside → keys of the steps that read it
         for key, _, _, name in self.reads:
             if name not in self.maker and key not in self.readers.setdefault(name, []):
                 self.readers[name].append(key)
@@ -116,12 +118,12 @@ class _Finder:
         return next((key for i in range(len(parts)) if (key := ".".join(parts[i:])) in self.keys), "")
 
     def _handed_on(self) -> dict[str, str]:
-        """Arrays from outside that a view passes on as they are: the view stands for them."""
-        return {name: key for key, step, _, name in self.reads if name not in self.maker and name in self.view_of
-                and self._content(step.id) == self._content(name)}
+        """Arrays from outside that a step passes on as they are: the step stands for them."""
+        return {name: key for key, operation, _, name in self.reads if name not in self.maker and name in self.step_of
+                and self._content(operation.id) == self._content(name)}
 
     def _made_here(self, name: str) -> bool:
-        return name in self.view_of and self.view_of[name].id in self.own
+        return name in self.step_of and self.step_of[name].id in self.own
 
     def _content(self, name: str) -> str:
         while same := self.trace.arrays[name].same_as:
@@ -129,11 +131,11 @@ class _Finder:
         return name
 
     def network(self) -> Network:
-        for group, views in self.views:
+        for group, steps in self.steps:
             self.groups[group] = []
-            for view in views:
-                self._add_sources(group, view)
-                self._add(group, self._view_node(view))
+            for step in steps:
+                self._add_sources(group, step)
+                self._add(group, self._step_node(step))
         edges = self._edges()
         roads = self._roads(edges)
         self._note_what_leads_here()
@@ -144,28 +146,29 @@ class _Finder:
         self.groups[group].append(node.key)
         self.source |= dict.fromkeys(arrays, node.key)
 
-    def _view_node(self, view: View) -> Node:
-        key = self.key(view.id)
-        array = view.id if view.id in view.steps else (view.steps or view.arrays)[0]
+    def _step_node(self, step: Step) -> Node:
+        key = self.key(step.id)
+        array = step.id if step.id in step.operations else (step.operations or step.arrays)[0]
         owned = [name for name, readers in self.readers.items() if readers[0] == key and name in self.parameters]
-        return Node(key, "view", view.id, self.key(array), self.trace.arrays[array].shape, owned,
-                    module=kind_of(self.trace, view))
+        return Node(key, "view", step.id, self.key(array), self.trace.arrays[array].shape, owned,
+                    module=kind_of(self.trace, step))
 
-    def _add_sources(self, group: str, view: View) -> None:
-        """Nodes for what the view is the first to read: inputs from other chapters, tables with more readers."""
-        key = self.key(view.id)
+    def _add_sources(self, group: str, step: Step) -> None:
+        """Nodes for what the step is the first to read: inputs from other chapters, tables with more readers."""
+        key = self.key(step.id)
         for name in [name for name, readers in self.readers.items() if readers[0] == key]:
             shape = self.trace.arrays[name].shape
-            home = self.view_of.get(name)
+            home = self.step_of.get(name)
             if home and not self._known_key(home.id):
                 self._add(group, Node(name, "input", home.id, name, shape), name)
             elif name in self.parameters and len(self.readers[name]) > 1:
                 own = name[max(name.find(f"{key}."), 0):]  # its name in the model
-                self._add(group, Node(own, "table", self._table_step(name, view), name, shape, [name]), name)
+                self._add(group, Node(own, "table", self._table_step(name, step), name, shape, [name]), name)
 
-    def _table_step(self, name: str, view: View) -> str:
+    def _table_step(self, name: str, step: Step) -> str:
         """The step that changes a table, where there is one; else the first that reads it."""
-        return next((self.view_of[step.id].id for step in self.trace.uses[name] if step.kind == "adamw"), view.id)
+        users = self.trace.uses[name]
+        return next((self.step_of[user.id].id for user in users if user.kind == "adamw"), step.id)
 
     def _edges(self) -> list[Edge]:
         found = {(self.source[name], key, name): None for key, _, _, name in self.reads
@@ -177,8 +180,8 @@ class _Finder:
                 for start, end, name in found]
 
     def _symbol(self, name: str) -> str:
-        step = self.trace.steps[name]
-        return symbol_text(step.kind, step.target)
+        operation = self.trace.operations[name]
+        return symbol_text(operation.kind, operation.target)
 
     def _roads(self, edges: list[Edge]) -> list[Edge]:
         """Residual roads.  Their mark: an addition one operand of which was also made from the other one."""
@@ -186,26 +189,26 @@ class _Finder:
         for key in self.nodes:
             starts = {edge.start for edge in edges if edge.end == key}
             above[key] = starts.union(*(above[start] for start in starts))
-        additions = {key for key, step, _, _ in self.reads if step.kind == "add"}
+        additions = {key for key, operation, _, _ in self.reads if operation.kind == "add"}
         return [edge for edge in edges if edge.end in additions
                 and any(edge.start in above[other.start] for other in edges if other.end == edge.end)]
 
     def _note_what_leads_here(self) -> None:
         """Steps that come before a pass (before any pass) belong to the node through which they enter it."""
         doors = {(key, operand): self.nodes[self.source.get(name, key)] for key, _, operand, name in self.reads
-                 if name in self.view_of and not self._made_here(name)}
-        for name, view in self.view_of.items():
-            key = self._known_key(view.id)
-            for operand, read in self.trace.steps[name].operands.items():
+                 if name in self.step_of and not self._made_here(name)}
+        for name, step in self.step_of.items():
+            key = self._known_key(step.id)
+            for operand, read in self.trace.operations[name].operands.items():
                 if node := doors.get((key, operand)):
                     node.before += [lead for lead in self._leading_to(read) if lead not in node.before]
 
     def _leading_to(self, name: str) -> list[str]:
-        """Views outside every forward pass from which the array was made, the nearest first."""
+        """Steps outside every forward pass from which the array was made, the nearest first."""
         found, names = {}, [name]
         while names:
-            view = self.view_of.get(names.pop())
-            if view and view.id not in found and not self._known_key(view.id):
-                found[view.id] = None
-                names += [read for step in view.steps for read in self.trace.steps[step].operands.values()]
+            step = self.step_of.get(names.pop())
+            if step and step.id not in found and not self._known_key(step.id):
+                found[step.id] = None
+                names += [read for one in step.operations for read in self.trace.operations[one].operands.values()]
         return list(found)

@@ -6,7 +6,7 @@ from site_builder.map_layout import PANEL, Box, Joint, Line, tall, wide
 from site_builder.network_graph import Network, Node, network
 from site_builder.prose import plain_key, speaks_of
 from site_builder.strings import Strings
-from tracer.format.schema import Trace
+from tracer.format.trace import Trace
 
 
 @dataclass
@@ -92,7 +92,7 @@ def label(strings: Strings, node: Node) -> str:
 
 
 def group_title(strings: Strings, group: str) -> str:
-    """What a group is called: as its main step is, else by words of its own, else by its name."""
+    """What a group is called: as its chapter is, else by words of its own, else by its name."""
     name, _, number = group.rpartition(".")
     if number.isdigit() and (words := strings.get(f"chapter.{name}")):
         return words.format(n=int(number) + 1)

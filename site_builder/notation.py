@@ -7,7 +7,7 @@ addition may be a residual connection or the sum of two embeddings.  What the op
 import tomllib
 from functools import cache
 
-from tracer.format.schema import Step, Trace
+from tracer.format.trace import Operation, Trace
 from tracer.ops import KINDS
 from tracer.resources import SITE_BUILDER
 
@@ -17,47 +17,49 @@ class Notation:
 
     def __init__(self, trace: Trace):
         self.trace = trace
-        self.targets = {step.operands["targets"] for step in trace.steps.values() if "targets" in step.operands}
-        self.shifted = {trace.steps[name].operands.get("ids") for name in self.targets if name in trace.steps}
+        operands = [operation.operands for operation in trace.operations.values()]
+        self.targets = {read["targets"] for read in operands if "targets" in read}
+        self.shifted = {trace.operations[name].operands.get("ids") for name in self.targets if name in trace.operations}
 
-    def __call__(self, step: Step) -> str:
-        use = getattr(self, f"_{step.kind}", lambda step: "")(step)
-        return f"{step.kind}:{use}" if use else step.kind
+    def __call__(self, operation: Operation) -> str:
+        use = getattr(self, f"_{operation.kind}", lambda operation: "")(operation)
+        return f"{operation.kind}:{use}" if use else operation.kind
 
-    def _maker(self, name: str) -> Step | None:
-        return self.trace.steps.get(name)
+    def _maker(self, name: str) -> Operation | None:
+        return self.trace.operations.get(name)
 
-    def _embedding(self, step: Step) -> str:
-        ids, table = (self._maker(step.operands.get(name, "")) for name in ("ids", "table"))
-        if table and table.kind == "adamw" and self.trace.arrays[step.id].axes[0] == "used_row":
+    def _embedding(self, operation: Operation) -> str:
+        ids, table = (self._maker(operation.operands.get(name, "")) for name in ("ids", "table"))
+        if table and table.kind == "adamw" and self.trace.arrays[operation.id].axes[0] == "used_row":
             return table.target
         return "positions" if ids and ids.kind == "positions" else ""
 
-    def _add(self, step: Step) -> str:
+    def _add(self, operation: Operation) -> str:
         """A gradient's name says of which summand it is."""
-        read = [step.id.removeprefix("grad.").partition("@")[0]] if step.target.startswith("d_") else (
-            step.operands.values())
+        read = [operation.id.removeprefix("grad.").partition("@")[0]] if operation.target.startswith("d_") else (
+            operation.operands.values())
         makers = [self._maker(name) for name in read]
         return "embeddings" if all(maker and maker.kind == "embedding" for maker in makers) else ""
 
-    def _gradient_sum(self, step: Step) -> str:
-        return "table" if self.trace.arrays[step.id].axes[0] == "row" else ""
+    def _gradient_sum(self, operation: Operation) -> str:
+        return "table" if self.trace.arrays[operation.id].axes[0] == "row" else ""
 
-    def _softmax(self, step: Step) -> str:
-        return "candidates" if self.trace.arrays[step.id].axes[-1] == "candidate" else ""
+    def _softmax(self, operation: Operation) -> str:
+        return "candidates" if self.trace.arrays[operation.id].axes[-1] == "candidate" else ""
 
-    def _window(self, step: Step) -> str:
-        if self.trace.arrays[step.id].axes == ("byte",):
+    def _window(self, operation: Operation) -> str:
+        if self.trace.arrays[operation.id].axes == ("byte",):
             return "bytes"
-        if step.id in self.targets:
+        if operation.id in self.targets:
             return "targets"
-        return "inputs" if step.operands["ids"] in self.shifted else ""
+        return "inputs" if operation.operands["ids"] in self.shifted else ""
 
-    def _rows_of(self, step: Step) -> str:
+    def _rows_of(self, operation: Operation) -> str:
         """Keys or values: what the split into heads called them."""
-        while step and step.kind != "split_heads":
-            step = self._maker(step.operands[next(name for name in ("past", "before") if name in step.operands)])
-        return "values" if step and step.target == "value" else ""
+        while operation and operation.kind != "split_heads":
+            operands = operation.operands
+            operation = self._maker(operands["past" if "past" in operands else "before"])
+        return "values" if operation and operation.target == "value" else ""
 
     _append_rows = _drop_rows = _kept_rows = _rows_of
 

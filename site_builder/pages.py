@@ -12,12 +12,12 @@ from site_builder.parts import Part, Parts, number_in_prose
 from site_builder.prose import Section, find_section, kind_of, load_prose, render, render_title
 from site_builder.rounds import Byte, Layers, bytes_of, careless, layers
 from site_builder.strings import Strings, count
-from tracer.format.schema import View
+from tracer.format.trace import Step
 
 
 @dataclass
 class StepPart:
-    """One array that a view makes: its shape, and a small array's numbers as a table, in the words of the page."""
+    """One array that a step makes: its shape, and a small array's numbers as a table, in the words of the page."""
 
     part: Part
     source: str
@@ -28,7 +28,7 @@ class StepPart:
 
 @dataclass
 class Page:
-    """A view as it is shown."""
+    """A step as it is shown."""
 
     id: str
     number: int
@@ -48,7 +48,7 @@ class Page:
 
 @dataclass
 class ChapterPage:
-    """A main step.  `short` is its title where there is little room."""
+    """A chapter.  `short` is its title where there is little room."""
 
     id: str
     short: str
@@ -67,7 +67,7 @@ def told(parts: Parts, language: str, strings: Strings, keys: list[str]) -> dict
 
 
 def chapters(parts: Parts, language: str, strings: Strings) -> list[ChapterPage]:
-    """All chapters of a route, in order, every view with its prose and formulas."""
+    """All chapters of a route, in order, every step with its prose and formulas."""
     return _Writer(parts, language, strings).chapters()
 
 
@@ -85,10 +85,10 @@ class _Writer:
         kind = re.sub(r"[.]?[0-9]+$", "", chapter.id)
         section = self.prose[f"chapter:{kind}"][self.language]
         number = self.chapter_number(chapter.id)
-        figures = self.figures(chapter.views[0].id) | number
+        figures = self.figures(chapter.steps[0].id) | number
         short = self.strings(f"chapter.{kind}", n=next(iter(number.values()), ""))
         return ChapterPage(chapter.id, short, render_title(section.title, figures), render(section.body, figures),
-                           render(section.misread, figures), [self.page(view, chapter.id) for view in chapter.views])
+                           render(section.misread, figures), [self.page(step, chapter.id) for step in chapter.steps])
 
     @staticmethod
     def chapter_number(chapter_id: str) -> dict:
@@ -97,41 +97,41 @@ class _Writer:
             return {}
         return {"block": int(found[1]) + 1} if chapter_id.startswith("blocks") else {"round": int(found[1])}
 
-    def page(self, view: View, chapter: str) -> Page:
+    def page(self, step: Step, chapter: str) -> Page:
         self.number += 1
-        kind = kind_of(self.trace, view)
-        sections = find_section(self.prose, view.id, self.trace.route, kind, self.rank(view)) or {}
-        section = sections.get(self.language, Section(self.neutral_title(view.id), "", ""))
-        figures = self.figures(view.id)
+        kind = kind_of(self.trace, step)
+        sections = find_section(self.prose, step.id, self.trace.route, kind, self.rank(step)) or {}
+        section = sections.get(self.language, Section(self.neutral_title(step.id), "", ""))
+        figures = self.figures(step.id)
         return Page(
-            view.id, self.number, chapter, self.title(view.id, render_title(section.title, figures)),
+            step.id, self.number, chapter, self.title(step.id, render_title(section.title, figures)),
             render(section.body, figures), render(section.misread, figures),
-            [self.part(name) for name in self.given(view)], [self.part(name) for name in view.steps], view.id,
-            merges(self.trace, view.id), layers(self.trace, chapter, view.id), rows := bytes_of(self.trace, view.id),
-            careless(self.trace, view.id) if rows else "", _round_of_choices(view.id))
+            [self.part(name) for name in self.given(step)], [self.part(name) for name in step.operations], step.id,
+            merges(self.trace, step.id), layers(self.trace, chapter, step.id), rows := bytes_of(self.trace, step.id),
+            careless(self.trace, step.id) if rows else "", _round_of_choices(step.id))
 
-    def given(self, view: View) -> list[str]:
-        """Arrays that a view starts from; of two moments of a parameter the step itself shows both."""
-        return [] if view.id.startswith("parameters.") else view.arrays
+    def given(self, step: Step) -> list[str]:
+        """Arrays that a step starts from; of two moments of a parameter the step itself shows both."""
+        return [] if step.id.startswith("parameters.") else step.arrays
 
     @staticmethod
-    def neutral_title(view_id: str) -> str:
-        """For a view of a kind that nothing is written about: what the model itself calls the module."""
-        return view_id.rpartition(".")[2].replace("_", " ")
+    def neutral_title(step_id: str) -> str:
+        """For a step of a kind that nothing is written about: what the model itself calls the module."""
+        return step_id.rpartition(".")[2].replace("_", " ")
 
-    def title(self, view_id: str, title: str) -> str:
+    def title(self, step_id: str, title: str) -> str:
         """The prose's title, with the block or the parameter that it is about where the chapter does not say it."""
         separator = self.strings("colon")
-        of, _, parameter = view_id.partition(".")
+        of, _, parameter = step_id.partition(".")
         if of in ("adamw", "parameters"):
             return f"{parameter}{separator}{title}"
-        block = re.search(r"\bblocks\.(\d+)", view_id)
-        if block and not view_id.startswith("blocks"):
+        block = re.search(r"\bblocks\.(\d+)", step_id)
+        if block and not step_id.startswith("blocks"):
             title = self.strings("block", n=int(block[1]) + 1) + separator + title
-        return self.strings("again") + separator + title if view_id.startswith("again.") else title
+        return self.strings("again") + separator + title if step_id.startswith("again.") else title
 
-    def rank(self, view: View) -> int:
-        return len(self.trace.arrays[view.steps[0]].shape) if view.steps else 0
+    def rank(self, step: Step) -> int:
+        return len(self.trace.arrays[step.operations[0]].shape) if step.operations else 0
 
     def part(self, name: str) -> StepPart:
         array, part = self.trace.arrays[name], self.parts[name]
@@ -157,11 +157,11 @@ class _Writer:
         leading = math.prod(array.shape[:-2])
         return [f"{self.strings('axis.' + array.axes[0])} {n + 1} · {row}" for n in range(leading) for row in rows]
 
-    def figures(self, view_id: str) -> dict:
+    def figures(self, step_id: str) -> dict:
         """What prose may name: sizes, settings and recorded numbers, never typed."""
         make, trace = self.trace.make, self.trace
         config = make["config"]
-        prefix = re.match(r"(round\d+\.|evaluation\.(?:training|validation)\.|again\.)?(blocks\.\d+\.)?", view_id)
+        prefix = re.match(r"(round\d+\.|evaluation\.(?:training|validation)\.|again\.)?(blocks\.\d+\.)?", step_id)
         tokens = self.positions(prefix[1] or "")
         return {
             "T": tokens, "D": config["width"], "H": config["heads"], "dh": config["width"] // config["heads"],
@@ -171,7 +171,7 @@ class _Writer:
             "prompt": make.get("prompt"), "temperature": make.get("temperature"), "top_k": make.get("top_k"),
             "seed": make.get("seed"), "parameters": self.parameters,
             "ids": trace.values("text.ids").tolist(), "num": number_in_prose, "count": count, "ln": math.log,
-            "has": self.parts.kinds.__contains__, "named": self.named, "again": view_id.startswith("again."),
+            "has": self.parts.kinds.__contains__, "named": self.named, "again": step_id.startswith("again."),
             "value": lambda name, *index: trace.values(name)[index].item(),
             "outside": self.outside(prefix[1] or ""),
             "here": lambda name: f"{prefix[0]}{name}",
@@ -186,8 +186,8 @@ class _Writer:
 
     def outside(self, prefix: str) -> int:
         """How many of the oldest ids a round left out."""
-        step = self.trace.steps.get(f"{prefix}ids")
-        return int(step.attributes["offset"]) if step else 0
+        operation = self.trace.operations.get(f"{prefix}ids")
+        return int(operation.settings["offset"]) if operation else 0
 
     def positions(self, prefix: str) -> int:
         for name in (f"{prefix}ids", f"{prefix}x", "validation.x" if "validation" in prefix else "x", "text.ids"):
@@ -196,6 +196,6 @@ class _Writer:
         return 0
 
 
-def _round_of_choices(view_id: str) -> int:
-    found = re.fullmatch(r"round(\d+)\.choices", view_id)
+def _round_of_choices(step_id: str) -> int:
+    found = re.fullmatch(r"round(\d+)\.choices", step_id)
     return int(found[1]) if found else 0

@@ -11,7 +11,7 @@ from site_builder.formula import inline_mathml, mathml
 from site_builder.notation import Notation
 from site_builder.prose import kinds_by_place
 from site_builder.symbols import in_latex
-from tracer.format.schema import AXES, Step, Trace
+from tracer.format.trace import AXES, Operation, Trace
 from tracer.ops.language import walk
 from tracer.ops.replay import Replay
 
@@ -38,10 +38,10 @@ class Parts:
         self.trace = trace
         self.replay = Replay(trace, AXES)
         self.notation = Notation(trace)
-        self.kinds = {step.kind for step in trace.steps.values()}
+        self.kinds = {operation.kind for operation in trace.operations.values()}
         self.kind_at = kinds_by_place(trace)
-        self.home = {name: view.id for chapter in trace.chapters for view in chapter.views
-                     for name in [*view.arrays, *view.steps]}
+        self.home = {name: step.id for chapter in trace.chapters for step in chapter.steps
+                     for name in [*step.arrays, *step.operations]}
         self.named: dict[int, tuple[dict, dict]] = {}  # equations → letters whose length, and names, they read
         self.found: dict[str, Part] = {}
 
@@ -51,19 +51,20 @@ class Parts:
         return self.found[name]
 
     def _part(self, name: str) -> Part:
-        array, step = self.trace.arrays[name], self.trace.steps.get(name)
+        array, operation = self.trace.arrays[name], self.trace.operations.get(name)
         rows = self._rows(name)
-        if not step:
+        if not operation:
             return Part(name, "", [], [], [], array.derived, rows)
-        equations, notation = self.replay.equations(step), self.notation(step)
+        equations, notation = self.replay.equations(operation), self.notation(operation)
         return Part(name, notation, [mathml(notation, equation) for equation in equations],
-                    self._legend(step, notation), self._constants(step, equations, notation), array.derived, rows)
+                    self._legend(operation, notation), self._constants(operation, equations, notation), array.derived,
+                    rows)
 
-    def _legend(self, step: Step, notation: str) -> list[tuple[str, str, str]]:
-        entries = [(step.target, step.id), *step.operands.items()]
+    def _legend(self, operation: Operation, notation: str) -> list[tuple[str, str, str]]:
+        entries = [(operation.target, operation.id), *operation.operands.items()]
         return [(_symbol_mathml(notation, name), array, self.home.get(array, "")) for name, array in entries]
 
-    def _constants(self, step: Step, equations, notation: str) -> list[tuple[str, str]]:
+    def _constants(self, operation: Operation, equations, notation: str) -> list[tuple[str, str]]:
         """Values of the lengths and settings that the equations name."""
         key = id(equations)  # the replay keeps one list for all steps of a kind with the same axes
         if key not in self.named:
@@ -71,10 +72,10 @@ class Parts:
             self.named[key] = (dict.fromkeys(node[1][1] for node in nodes if node[0] == "size"),
                                dict.fromkeys(node[1] for node in nodes if node[0] == "name"))
         letters, all_names = self.named[key]
-        names = [name for name in all_names if name in step.attributes]
-        sizes = self.replay.sizes(step) if letters else {}
+        names = [name for name in all_names if name in operation.settings]
+        sizes = self.replay.sizes(operation) if letters else {}
         lengths = [(f"n_{{{letter}}}", sizes[letter]) for letter in letters]
-        settings = [(in_latex(notation, name), step.attributes[name]) for name in names]
+        settings = [(in_latex(notation, name), operation.settings[name]) for name in names]
         return [(inline_mathml(latex), number_in_prose(value, 6)) for latex, value in [*lengths, *settings]]
 
     def _rows(self, name: str) -> list[list[str]]:

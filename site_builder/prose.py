@@ -19,7 +19,7 @@ from markdown_it import MarkdownIt
 
 from site_builder.compiled import compiled
 from site_builder.formula import inline_mathml
-from tracer.format.schema import Trace, View
+from tracer.format.trace import Step, Trace
 from tracer.resources import PROSE
 
 LANGUAGES = ("en", "zh")
@@ -62,18 +62,18 @@ def _languages(file: str, key: str, text: str):
         yield language, Section(title.strip(), said.strip(), misread.strip())
 
 
-def plain_key(view_id: str) -> str:
-    """The key of a view: without the pass it belongs to, and the same for every block."""
-    key = re.sub(r"^(round\d+|evaluation\.(training|validation)|again)\.", "", view_id)
+def plain_key(step_id: str) -> str:
+    """The key of a step: without the pass it belongs to, and the same for every block."""
+    key = re.sub(r"^(round\d+|evaluation\.(training|validation)|again)\.", "", step_id)
     return re.sub(r"\bblocks\.\d+", "block", key)
 
 
-def find_section(prose: dict, view_id: str, route: str, kind: str = "",
+def find_section(prose: dict, step_id: str, route: str, kind: str = "",
                  parameter_rank: int = 0) -> dict[str, Section] | None:
-    """The section for a view of `kind`: a variant for this page or pass first, then the general one."""
-    key = plain_key(view_id)
+    """The section for a step of `kind`: a variant for this page or pass first, then the general one."""
+    key = plain_key(step_id)
     passes = {"generation": ["generation"], "long": ["long", "generation"]}.get(route, [])
-    passes += [one for one in ("evaluation", "again") if view_id.startswith(f"{one}.")]
+    passes += [one for one in ("evaluation", "again") if step_id.startswith(f"{one}.")]
     variants = [variant for one in (*(f"{one}:{key}" for one in passes), key) for variant in (f"{one} ({kind})", one)]
     if key.startswith("adamw."):
         variants += ["adamw.vector"] if parameter_rank == 1 else []
@@ -91,12 +91,12 @@ def speaks_of(key: str, kind: str) -> bool:
 
 def kinds_by_place(trace: Trace) -> dict[str, str]:
     """Key of a place in the model, the same for every block and pass → the kind of module that stands there."""
-    return {plain_key(view.id): kind_of(trace, view) for chapter in trace.chapters for view in chapter.views}
+    return {plain_key(step.id): kind_of(trace, step) for chapter in trace.chapters for step in chapter.steps}
 
 
-def kind_of(trace: Trace, view: View) -> str:
-    """The kind of module that a view shows, forward or backward; nothing where it shows several, or none."""
-    kinds = {trace.steps[step].kind for step in view.steps} - {"loss_seed", "gradient_sum"}
+def kind_of(trace: Trace, step: Step) -> str:
+    """The kind of module that a step shows, forward or backward; nothing where it shows several, or none."""
+    kinds = {trace.operations[operation].kind for operation in step.operations} - {"loss_seed", "gradient_sum"}
     return kinds.pop() if len(kinds) == 1 else ""
 
 

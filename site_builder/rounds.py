@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from site_builder.labels import isolated
-from tracer.format.schema import Trace
+from tracer.format.trace import Trace
 
 LEADS = ((0xF0, 4, "11110"), (0xE0, 3, "1110"), (0xC0, 2, "110"))  # RFC 3629, section 3
 
@@ -46,16 +46,16 @@ def rounds(trace: Trace) -> int:
     return trace.make.get("rounds", 0)
 
 
-def layers(trace: Trace, chapter: str, view: str) -> Layers | None:
-    """Ids and text when `view` of `chapter` is shown; None where there is no generation going on."""
+def layers(trace: Trace, chapter: str, step: str) -> Layers | None:
+    """Ids and text when `step` of `chapter` is shown; None where there is no generation going on."""
     if not rounds(trace) or chapter == "parameters":
         return None
-    number, order = _round_of(chapter), [v.id for c in trace.chapters if c.id == chapter for v in c.views]
+    number, order = _round_of(chapter), [v.id for c in trace.chapters if c.id == chapter for v in c.steps]
     done = number - 1
     chosen, shown = done, done
-    if number and (chapter.startswith("cached") or order.index(view) >= order.index(f"round{number}.append")):
+    if number and (chapter.startswith("cached") or order.index(step) >= order.index(f"round{number}.append")):
         chosen = number
-    if number and (chapter.startswith("cached") or order.index(view) >= order.index(f"round{number}.bytes")):
+    if number and (chapter.startswith("cached") or order.index(step) >= order.index(f"round{number}.bytes")):
         shown = number
     return _after(trace, max(chosen, 0), max(shown, 0))
 
@@ -75,9 +75,9 @@ def _after(trace: Trace, chosen: int, shown: int) -> Layers:
                   [f"{b:02X}" for b in trace.values(held.name)] if held else [])
 
 
-def bytes_of(trace: Trace, view: str) -> list[Byte]:
+def bytes_of(trace: Trace, step: str) -> list[Byte]:
     """The bytes of a round's step ``bytes``: those held back before, then the token's own."""
-    prefix = view.removesuffix(".bytes")
+    prefix = step.removesuffix(".bytes")
     if not re.fullmatch(r"round\d+", prefix) or f"{prefix}.complete" not in trace.arrays:
         return []
     values = trace.values(f"{prefix}.bytes").tolist()
@@ -101,9 +101,9 @@ def _byte(value: int, held_before: bool, shown: bool) -> Byte:
     return Byte(f"{value:02X}", mark, bits[len(mark):], role, length, held_before, shown)
 
 
-def careless(trace: Trace, view: str) -> str:
+def careless(trace: Trace, step: str) -> str:
     """What a program would print that decodes this round's token alone."""
-    prefix = view.removesuffix(".bytes")
+    prefix = step.removesuffix(".bytes")
     own = f"{prefix}.new_bytes" if f"{prefix}.new_bytes" in trace.arrays else f"{prefix}.bytes"
     return bytes(trace.values(own).tolist()).decode("utf-8", errors="replace")
 

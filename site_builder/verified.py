@@ -17,7 +17,8 @@ from tracer.format import verify as verifier
 from tracer.format.experiment_figures import verify_experiment
 from tracer.format.experiments import RECORD_AGAIN as MEASURE_AGAIN
 from tracer.format.experiments import experiment_path, load_experiments
-from tracer.format.schema import RECORD_AGAIN, Trace, load
+from tracer.format.load import load, record_again
+from tracer.format.trace import Trace
 from tracer.resources import SITE_BUILDER, TRACER
 from tracer.storage.strict_json import read_bytes
 from tracer.storage.together import read_newest
@@ -37,7 +38,7 @@ def read_recording(path: Path, route: str) -> Trace:
         raise UserError(f"{path} was replaced while it was read: build again")
     if not _is_known(content):
         checks = sorted(verifier.verify(trace), key=lambda check: not _is_given(trace, check))
-        _refuse_wrong(path, checks, RECORD_AGAIN)
+        _refuse_wrong(path, checks, record_again(path.parent))
         _keep(content)
     return trace
 
@@ -60,13 +61,13 @@ def read_experiments(traces: Path) -> dict[str, dict]:
 def _refuse_wrong(path: Path, checks, again: str) -> None:
     for check in checks:
         if check.problem:
-            what = "" if check.step == check.kind else f" ({check.kind})"
-            raise UserError(f"{path}: {check.step}{what}: {check.problem}; {again}")
+            what = "" if check.name == check.kind else f" ({check.kind})"
+            raise UserError(f"{path}: {check.name}{what}: {check.problem}; {again}")
 
 
 def _is_given(trace: Trace, check: verifier.Check) -> bool:
     """Whether the check is of an array that no step makes: where it is wrong, what follows from it may be too."""
-    return check.kind == "sha256" and check.step in trace.arrays
+    return check.kind == "sha256" and check.name in trace.arrays
 
 
 def _content_hash(path: Path, trace: Trace) -> str:

@@ -18,8 +18,8 @@ from runs import command, float16, prepared, settings  # noqa: E402, F401  (fixt
 from shared import common_folder, shared_folder, shared_object  # noqa: E402
 
 from site_builder.build import build  # noqa: E402
-from tracer.format import schema  # noqa: E402
-from tracer.format.schema import Trace  # noqa: E402
+from tracer.format.load import load  # noqa: E402
+from tracer.format.trace import Trace  # noqa: E402
 from tracer.model.kernel_probe import described, kernels_used  # noqa: E402
 from tracer.model.tokenizer import Tokenizer, gpt2  # noqa: E402
 from tracer.recording.checkpoint import Checkpoint  # noqa: E402
@@ -60,19 +60,19 @@ def tokenizer() -> Tokenizer:
 @pytest.fixture(scope="session")
 def training_trace() -> Trace:
     """The committed recording.  Tests share it: copy before changing anything."""
-    return schema.load(TRACES / "training.json")
+    return load(TRACES / "training.json")
 
 
 @pytest.fixture(scope="session")
 def generation_trace() -> Trace:
     """The committed recording.  Tests share it: copy before changing anything."""
-    return schema.load(TRACES / "generation.json")
+    return load(TRACES / "generation.json")
 
 
 @pytest.fixture(scope="session")
 def recordings(training_trace, generation_trace) -> dict[str, Trace]:
     """The committed recordings by route."""
-    return {"training": training_trace, "generation": generation_trace, "long": schema.load(TRACES / "long.json")}
+    return {"training": training_trace, "generation": generation_trace, "long": load(TRACES / "long.json")}
 
 
 @pytest.fixture(scope="session")

@@ -16,9 +16,10 @@ import numpy as np
 import orjson
 
 from tracer.format import decode as trace_json
-from tracer.format import schema
+from tracer.format.files import save
 from tracer.format.origin import KEY, recomputed_hash
 from tracer.format.summary import summarise
+from tracer.format.trace import content_hash, outline_hash
 from tracer.model.config import Config
 from tracer.model.optimizer import TrainingSettings
 from tracer.model.tokenizer import MergeStep
@@ -70,8 +71,8 @@ def record_tiny(folder: Path) -> None:
     training, checkpoint = record_training(
         TrainingJob("ab你", "cab", config, TrainingSettings(updates=12)), tokenizer)
     generation = record_generation(GenerationJob("ab", max_new_tokens=4), checkpoint, tokenizer)
-    schema.save(training, folder / "training.json")
-    schema.save(generation, folder / "generation.json")
+    save(training, folder / "training.json")
+    save(generation, folder / "generation.json")
 
 
 # Damage ----------------------------------------------------------------------------------------------
@@ -223,7 +224,7 @@ def reseal(damage: Damage, path: Path) -> None:
         trace = trace_json.from_json(body, path.parent)
         body["summary"] = summarise(trace)
         trace.make[KEY] = recomputed_hash(trace)  # the same object as in `body`
-        body["outline_sha256"] = schema.outline_hash(trace)
+        body["outline_sha256"] = outline_hash(trace)
         path.write_bytes(orjson.dumps(body))
     except Exception:
         return
@@ -236,7 +237,7 @@ def _name_files(damage: Damage, body: dict, folder: Path) -> dict[str, str]:
     for name, array in body["arrays"].items():
         if array.get("file") == old:
             loaded = trace_json._array_from_json(name, {**array, "sha256": "0" * 64})
-            new = f"arrays/{schema.content_hash(trace_json._load_file(folder, loaded))[:16]}.json"
+            new = f"arrays/{content_hash(trace_json._load_file(folder, loaded))[:16]}.json"
             break
     else:
         new = f"arrays/{hashlib.sha256(damage.content).hexdigest()[:16]}.json"
@@ -251,5 +252,5 @@ def _content_hash(name: str, array: dict, body: dict, folder: Path) -> str:
     while "same_as" in array:
         array = body["arrays"][array["same_as"]]
     loaded = trace_json._array_from_json(name, {**array, "sha256": "0" * 64})
-    return schema.content_hash(np.asarray(
+    return content_hash(np.asarray(
         loaded.data if loaded.data is not None else trace_json._load_file(folder, loaded)))

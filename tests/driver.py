@@ -8,7 +8,7 @@ from site_builder.build import MORE_ROUTES, ROUTES
 from site_builder.parts import format_number
 from site_builder.prose import LANGUAGES
 from site_builder.strings import Strings
-from tracer.format.schema import AXES, Trace
+from tracer.format.trace import AXES, Trace
 
 ALL_ROUTES = (*ROUTES, *MORE_ROUTES)
 WORDS = {language: Strings(language) for language in LANGUAGES}
@@ -17,7 +17,7 @@ DESK = {"width": 1280, "height": 800}
 
 
 def steps_of(trace: Trace) -> list[str]:
-    return [view.id for chapter in trace.chapters for view in chapter.views]
+    return [step.id for chapter in trace.chapters for step in chapter.steps]
 
 
 def address(site: Path, route: str, language: str = "en", fragment: str = "") -> str:
@@ -108,8 +108,8 @@ def opened(page) -> dict:
 
 def fragment_of(trace: Trace, array: str, index, step: str | None = None) -> str:
     """The link to one number."""
-    home = {name: view.id for chapter in trace.chapters for view in chapter.views
-            for name in [*view.arrays, *view.steps]}
+    home = {name: step.id for chapter in trace.chapters for step in chapter.steps
+            for name in [*step.arrays, *step.operations]}
     letters = [AXES[axis] for axis in trace.arrays[array].axes]
     at = "".join(f"&{letter}={i}" for letter, i in zip(letters, index, strict=True))
     return f"#step={step or home.get(array, steps_of(trace)[0])}&of={array.replace('@', '%40')}{at}"

@@ -7,8 +7,7 @@ carry each step's error on: Monte Carlo arithmetic (Parker 1997) with the bounds
 
 import numpy as np
 
-from tracer.format import schema
-from tracer.format.schema import Trace
+from tracer.format.trace import AXES, Trace
 from tracer.ops.evaluate import Computation, evaluate
 from tracer.ops.replay import Replay
 from tracer.ops.rounded import UNIT
@@ -36,11 +35,11 @@ class Carried:
 
     def __init__(self, trace: Trace, random: np.random.Generator | None):
         self.trace, self.random, self.known = trace, random, {}
-        self.replay = Replay(trace, schema.AXES)
+        self.replay = Replay(trace, AXES)
 
     def number(self, name: str) -> np.ndarray:
         if name not in self.known:
-            step = self.trace.steps.get(name)
+            step = self.trace.operations.get(name)
             whole = np.dtype(self.trace.arrays[name].dtype).kind == "i"
             self.known[name] = self._source(name) if step is None or whole else self._made(step)
         return self.known[name]
@@ -54,7 +53,7 @@ class Carried:
     def _made(self, step) -> np.ndarray:
         operands = {operand: self.number(name) for operand, name in step.operands.items()}
         shape = self.trace.arrays[step.id].shape
-        computed = evaluate(Computation(self.replay.equations(step), operands, step.attributes, shape))
+        computed = evaluate(Computation(self.replay.equations(step), operands, step.settings, shape))
         moved = self._moved(computed.value, computed.error)
         return np.maximum(moved, 0) if (step.kind, step.target) == ("adamw", "v") else moved  # a square stays one
 

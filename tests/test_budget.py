@@ -11,8 +11,9 @@ import orjson
 import pytest
 
 from tracer.errors import UserError
-from tracer.format import budget, schema
-from tracer.format.schema import Array, Step, Trace
+from tracer.format import budget
+from tracer.format.load import load
+from tracer.format.trace import AXES, Array, Operation, Trace, content_hash
 from tracer.ops import KINDS, Computation, evaluate
 from tracer.ops.cost import BLOCK, evaluation_cost
 from tracer.ops.replay import Replay
@@ -24,18 +25,18 @@ LENGTHS = {"position": 40, "query_position": 60, "key_position": 60, "head": 3, 
            "token": 50, "byte": 50, "used_row": 50, "round": 50}
 
 
-def steps_of_every_kind(recordings) -> Iterator[tuple[Trace, Step]]:
+def steps_of_every_kind(recordings) -> Iterator[tuple[Trace, Operation]]:
     seen = set()
     for trace in recordings.values():
-        for step in trace.steps.values():
+        for step in trace.operations.values():
             if (step.kind, step.target) not in seen:
                 seen.add((step.kind, step.target))
                 yield trace, step
 
 
-def enlarged(trace: Trace, step: Step, inexact: bool):
+def enlarged(trace: Trace, step: Operation, inexact: bool):
     """The step's computation on long axes with numbers of its own; None where its numbers are places in others."""
-    replay = Replay(trace, schema.AXES)
+    replay = Replay(trace, AXES)
     equations, draw = replay.equations(step), np.random.default_rng(0)
     operands = {}
     for operand, name in step.operands.items():
@@ -46,7 +47,7 @@ def enlarged(trace: Trace, step: Step, inexact: bool):
         operands[operand] = Rounded(values, np.abs(values) * 1e-7) if inexact else values.astype(np.float32)
     shape = tuple(LENGTHS[axis] for axis in trace.arrays[step.id].axes)
     try:
-        computation = Computation(equations, operands, step.attributes, shape)
+        computation = Computation(equations, operands, step.settings, shape)
         computation.sizes()
     except ValueError:
         return None
@@ -109,7 +110,7 @@ def one_step(folder, arrays: dict, steps: list[dict]):
     for name, array in arrays.items():
         if "values" in array and name not in [step["id"] for step in steps]:
             values = np.array(array["values"], array["dtype"]).reshape(array["shape"])
-            array["sha256"] = schema.content_hash(values)
+            array["sha256"] = content_hash(values)
     body = {"schema": "two-routes/trace", "version": 1, "route": "by hand", "make": {}, "summary": {}, "labels": {},
             "chapters": [{"id": "c", "views": [{"id": "v", "steps": [s["id"] for s in steps], "arrays": []}]}],
             "steps": steps, "arrays": arrays, "outline_sha256": ""}
@@ -122,7 +123,7 @@ def refused(path) -> str:
     tracemalloc.start()
     start = time.process_time()
     with pytest.raises(UserError) as caught:
-        schema.load(path)
+        load(path)
     taken, peak = time.process_time() - start, tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2**26 + 40 * path.stat().st_size and taken < 20
@@ -130,21 +131,21 @@ def refused(path) -> str:
     return str(caught.value)
 
 
-AXES = {"q": ["head", "query_position", "head_feature"], "k": ["head", "key_position", "head_feature"],
-        "out": ["head", "query_position", "key_position"]}
+SCORES = {"q": ["head", "query_position", "head_feature"], "k": ["head", "key_position", "head_feature"],
+          "out": ["head", "query_position", "key_position"]}
 
 
 def test_scores_that_fill_the_memory_are_refused(tmp_path):
     """Some 100 KB of JSON that name 8192 × 8192 numbers: read, they would take 4 GB."""
     ones = {"shape": [1, 8192, 1], "dtype": "float32", "values": [1.0] * 8192}
-    arrays = {"q": ones | {"axes": AXES["q"]}, "k": ones | {"axes": AXES["k"]},
-              "scores": {"shape": [1, 8192, 8192], "dtype": "float32", "axes": AXES["out"], "derived": True}}
+    arrays = {"q": ones | {"axes": SCORES["q"]}, "k": ones | {"axes": SCORES["k"]},
+              "scores": {"shape": [1, 8192, 8192], "dtype": "float32", "axes": SCORES["out"], "derived": True}}
     arrays["sum"] = {"shape": [1, 8192], "dtype": "float32", "axes": ["head", "query_position"], "values": [1.0] * 8192}
     steps = [{"id": "scores", "kind": "scaled_scores", "target": "out", "operands": {"query": "q", "key": "k"}},
              {"id": "sum", "kind": "layer_norm", "target": "mean", "operands": {"x": "scores"}}]
     path = one_step(tmp_path, arrays, steps)
     assert path.stat().st_size < 200_000
-    assert "recomputing step sum would take some" in (said := refused(path)) and "GiB of memory" in said
+    assert "recomputing operation sum would take some" in (said := refused(path)) and "GiB of memory" in said
 
 
 def test_many_small_steps_that_take_long_are_refused(tmp_path):
@@ -163,8 +164,8 @@ def test_derived_arrays_that_nothing_follows_from_cost_nothing(tmp_path):
     trace = Trace("by hand", {}, {}, {}, [], {}, {
         "x": Array("x", (1,), "float32", ("row",), data=np.ones(1, np.float32)),
         "y": Array("y", (2**26,), "float32", ("row",), derived=True)})
-    trace.steps["y"] = Step("y", "change", "out", {"before": "y", "after": "y"})
-    assert budget.forecast(trace, Replay(trace, schema.AXES)).memory == 4
+    trace.operations["y"] = Operation("y", "change", "out", {"before": "y", "after": "y"})
+    assert budget.forecast(trace, Replay(trace, AXES)).memory == 4
 
 
 @pytest.mark.parametrize("content", [
@@ -175,7 +176,7 @@ def test_json_that_becomes_too_many_objects_is_refused(tmp_path, content):
     path.write_bytes(content)
     tracemalloc.start()
     with pytest.raises(UserError, match=r"holds too much|is not"):
-        schema.load(path)
+        load(path)
     assert tracemalloc.get_traced_memory()[1] < 2**30
     tracemalloc.stop()
 

@@ -12,7 +12,7 @@ from driver import address, place, visit
 from playwright.sync_api import expect
 
 from site_builder.build import build
-from tracer.format import schema
+from tracer.format.files import save
 from tracer.model.config import Config
 from tracer.model.optimizer import TrainingSettings
 from tracer.recording.generation import GenerationJob, record_generation
@@ -32,9 +32,9 @@ def other(tokenizer, tmp_path_factory):
     job = TrainingJob(text="one two", config=Config(context=8, width=8, heads=4, blocks=1),
                       settings=TrainingSettings(updates=3))
     trace, checkpoint = record_training(job, tokenizer)
-    schema.save(trace, folder / "traces" / "training.json")
+    save(trace, folder / "traces" / "training.json")
     generation = record_generation(GenerationJob(max_new_tokens=1), checkpoint, tokenizer)
-    schema.save(generation, folder / "traces" / "generation.json")
+    save(generation, folder / "traces" / "generation.json")
     return trace, build(folder / "traces", folder / "site").parent
 
 
@@ -44,11 +44,11 @@ def page(module_page):
     return module_page()
 
 
-def show(page, site, view, language="en", extra="", fresh=True):
+def show(page, site, step, language="en", extra="", fresh=True):
     """Show a step; `fresh`: on a page that has shown nothing yet."""
     if fresh:
         page.goto("about:blank")
-    visit(page, address(site, "training", language, f"#step={view}{extra}"))
+    visit(page, address(site, "training", language, f"#step={step}{extra}"))
     page.wait_for_selector("section.current .picture")
     expect(page.locator("section.current .picture:not(:has(svg text))")).to_have_count(0)
     place(page)

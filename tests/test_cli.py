@@ -17,7 +17,9 @@ import pytest
 from shared import common_folder, shared_folder
 
 from tracer.cli import commands as cli
-from tracer.format import schema
+from tracer.format.files import unused_files
+from tracer.format.load import load, load_all
+from tracer.format.trace import Trace
 from tracer.format.verify import verify
 from tracer.model import layers
 
@@ -242,13 +244,22 @@ def test_a_damaged_checkpoint_is_refused(run, tmp_path, recorded, damage):
 def test_bad_recordings_are_refused(run, tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "bad").mkdir()
-    (tmp_path / "bad" / "cut.json").write_text('{"schema": "two-ro')
+    (tmp_path / "bad" / "cut.json").write_text('{"schema": "two-routes/trace", "ver')
     for path, says in ((tmp_path / "none", "there is no folder"), (tmp_path / "none.json", "there is no folder"),
-                       (tmp_path / "empty", "holds no recording (*.json): record again with `python -m tracer record`"),
+                       (tmp_path / "empty", f"again with `python -m tracer record --output {tmp_path / 'empty'}`"),
                        (tmp_path / "bad", "cut.json: the file is cut off or damaged"),
                        (tmp_path / "bad" / "cut.json", "cut.json: the file is cut off or damaged")):
         message = refused(run("verify", path))
         assert says in message and str(path) in message
+
+
+@pytest.mark.parametrize("content", ["{", "{}", "[1, 2]", '{"schema": "notes", "text": "two-routes/trace"}'])
+def test_json_of_another_kind_beside_recordings_is_left_alone(run, recorded, tmp_path, content):
+    shutil.copytree(recorded, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "notes.json").write_text(content)
+    result = run("verify", "--brief", tmp_path)
+    assert result.status == 0 and "notes: " not in result.out
+    assert result.err == f"left alone: {tmp_path / 'notes.json'}, which does not say that it is a recording\n"
 
 
 def test_bad_texts_are_refused(run, recorded):
@@ -284,7 +295,8 @@ def test_a_recording_whose_numbers_do_not_follow_is_not_written(run, tmp_path, m
     assert (result.status, result.out) == (2, "")
     progress, last = result.err.splitlines()
     assert progress.startswith("training 1/1 loss ")
-    assert last.startswith("error: step blocks.0.mlp.gelu (gelu.out) does not follow from its operands: 64 of 64 wrong")
+    assert last.startswith("error: operation blocks.0.mlp.gelu (gelu.out) does not follow from its operands: "
+                           "64 of 64 wrong")
     assert last.endswith("; this recording was not written: choose a smaller lr, or report this with the command you "
                          "gave")
     assert list(tmp_path.iterdir()) == []
@@ -292,14 +304,14 @@ def test_a_recording_whose_numbers_do_not_follow_is_not_written(run, tmp_path, m
 
 # What it does ----------------------------------------------------------------------------------------
 
-def check_recordings(folder: Path, **config) -> dict[str, schema.Trace]:
+def check_recordings(folder: Path, **config) -> dict[str, Trace]:
     """All recordings verify, have that config, and need every file of the folder."""
-    traces = schema.load_all(folder)
+    traces = load_all(folder)
     assert set(traces) == {"training", "generation", "long"}
     for trace in traces.values():
         assert [check for check in verify(trace) if check.problem] == []
         assert {key: trace.make["config"][key] for key in config} == config
-    assert schema.unused_files(folder, traces.values()) == []
+    assert unused_files(folder, traces.values()) == []
     assert {path.name for path in folder.iterdir()} == {f"{name}.json" for name in traces} | {"checkpoint.pt", "arrays"}
     return traces
 
@@ -340,7 +352,7 @@ def test_a_text_without_merges(run, tmp_path):
                  "--max-new-tokens", "1", "-o", tmp_path)
     assert result.status == 0, result.err
     traces = check_recordings(tmp_path)
-    assert not any(step.kind == "bpe_merge" for step in traces["training"].steps.values())
+    assert not any(step.kind == "bpe_merge" for step in traces["training"].operations.values())
     assert traces["training"].summary["ids"] == [80]
 
 
@@ -350,13 +362,14 @@ def test_an_unreadable_neighbour_stops_nothing_and_nothing_is_removed(run, recor
     old = files(tmp_path / "arrays")
     result = run("generate", "--max-new-tokens", "1", "--temperature", "2", "-o", tmp_path)
     assert result.status == 0
-    assert result.err.startswith("old array files are kept, for not every recording in the folder can be read: ")
+    assert result.err == (f"old array files are kept, for {tmp_path / 'other.json'} does not say that it is a "
+                          "recording, and may need some\n")
     assert old.items() <= files(tmp_path / "arrays").items()
 
 
 def test_evaluate(run, recorded):
     """The same loss as the recording's own evaluation."""
-    summary = schema.load(recorded / "training.json").summary
+    summary = load(recorded / "training.json").summary
     result = run("evaluate", "--checkpoint", recorded / "checkpoint.pt", "Hi 你!", "Hi 你好!", ":cat: [/b]")
     assert result.status == 0
     first, second, third = result.out.splitlines()
@@ -390,8 +403,8 @@ def verified(recorded) -> str:
 
 
 def test_verify_shows_one_row_for_every_step_with_its_whole_name(recorded, verified):
-    for trace in schema.load_all(recorded).values():
-        for step in trace.steps.values():
+    for trace in load_all(recorded).values():
+        for step in trace.operations.values():
             if not trace.arrays[step.id].derived:
                 assert f"│ {step.id} " in verified, step.id
                 assert f"│ {step.kind}.{step.target} " in verified
@@ -414,8 +427,8 @@ def test_verify_brief_shows_one_row_for_every_kind(run, recorded):
     assert result.status == 0
     rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in result.out.splitlines()
             if line.startswith("│")]
-    trace = schema.load(recorded / "generation.json")
-    stored = [step for step in trace.steps.values() if not trace.arrays[step.id].derived]
+    trace = load(recorded / "generation.json")
+    stored = [step for step in trace.operations.values() if not trace.arrays[step.id].derived]
     kinds = list(dict.fromkeys(f"{step.kind}.{step.target}" for step in stored))
     assert [row[0] for row in rows] == [*kinds, "summary", "sha256"]
     for row in rows[:-2]:
@@ -435,7 +448,7 @@ def test_verify_says_what_is_wrong_and_exits_with_1(run, recorded, tmp_path):
     for hashes, status in (("--hashes", 1), ("--no-hashes", 0)):
         result = run("verify", "--brief", hashes, path)
         assert (result.status, result.err) == (status, "")
-        assert ("WRONG generation: step outline (sha256): how it was made, its labels or its list of steps was changed "
+        assert ("WRONG generation: outline (sha256): how it was made, its labels or its list of operations was changed "
                 "(sha256 differs)" in result.out) == bool(status)
     assert run("verify", "--brief", path).out.splitlines()[-1] == "WRONG in all: 2, the first: generation, outline"
 

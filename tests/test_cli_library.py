@@ -131,6 +131,9 @@ def test_texts_where_the_locale_is_not_utf_8(run, checkpoint):  # noqa: F811
 def test_sample_refuses(run, checkpoint, tmp_path):  # noqa: F811
     assert "config.json is missing" in refused(run("sample", tmp_path))
     assert "hf download no/name" in refused(run("sample", "no/name"))
+    for name in ("nothing.pt", "./nothing", f"{tmp_path}/nothing"):
+        assert refused(run("sample", name)) == (f"there is no file or folder {name}: name a checkpoint, or the folder "
+                                                "of one")
     assert "top-p must be above 0" in refused(run("sample", checkpoint, "--top-p", 0))
     assert "a seed must be" in refused(run("sample", checkpoint, "--seed", -1))
     assert "at least 1, not 0" in refused(run("sample", checkpoint, "--prompt", "Hi", "--max-new-tokens", 0))

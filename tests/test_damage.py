@@ -17,7 +17,8 @@ from damage import Damage, Damager, record_tiny, reseal
 from site_builder import build as site
 from site_builder import verified
 from tracer.errors import UserError
-from tracer.format import schema
+from tracer.format.load import load
+from tracer.format.trace import Trace
 from tracer.format.verify import verify
 
 TRACES = Path(__file__).resolve().parent.parent / "traces"
@@ -40,7 +41,7 @@ def output(tmp_path_factory) -> Path:
 def outcome(path: Path, output: Path) -> str:
     """What becomes of a recording.  Whatever is raised but a `UserError` of one line goes to the caller."""
     try:
-        trace = schema.load(path)
+        trace = load(path)
         if any(check.problem for check in verify(trace)):
             return "found wrong"
         build(trace, path.stem, output)
@@ -52,7 +53,7 @@ def outcome(path: Path, output: Path) -> str:
     return "built"
 
 
-def build(trace: schema.Trace, route: str, output: Path) -> None:
+def build(trace: Trace, route: str, output: Path) -> None:
     """The numbers and pages of a recording, as `build` makes them."""
     (output / "data").mkdir(exist_ok=True)
     _, told = site._write_route(site._Site(trace.folder, output, (route,), False), route)
@@ -125,13 +126,13 @@ def test_the_tiny_recording_is_whole(tiny, output):
 
 @pytest.mark.parametrize("route", ["training", "generation"])
 def test_steps_shown_before_what_they_read_are_refused(tiny, tmp_path, route):
-    """Nor is their network drawn: its roads are found in the order of the views."""
+    """Nor is their network drawn: its roads are found in the order of the steps."""
     shutil.copytree(tiny, tmp_path / "copy")
     path = tmp_path / "copy" / f"{route}.json"
     body = orjson.loads(path.read_bytes())
-    views = next(one["views"] for one in body["chapters"] if one["id"] in ("blocks.0", "round1"))
-    views.reverse()
+    steps = next(one["views"] for one in body["chapters"] if one["id"] in ("blocks.0", "round1"))
+    steps.reverse()
     path.write_bytes(orjson.dumps(body))
     reseal(Damage("reversed", path, b""), path)
     with pytest.raises(UserError, match=r"is shown before .*, which it reads"):
-        schema.load(path)
+        load(path)

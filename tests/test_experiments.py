@@ -13,8 +13,9 @@ import torch
 
 from tracer.cli import commands as cli
 from tracer.errors import UserError
-from tracer.format import schema
 from tracer.format.experiments import check_experiment, load_experiment, load_experiments, save_experiment
+from tracer.format.files import unused_files
+from tracer.format.load import load_all
 from tracer.model.config import Config
 from tracer.model.gpt import GPT
 from tracer.storage.lock import locked
@@ -238,8 +239,8 @@ def test_experiments_stand_beside_recordings_and_are_not_taken_for_them(depth, t
     save_experiment(depth, tmp_path / "experiments" / "depth.json")
     assert list(load_experiments(tmp_path)) == ["depth"] and load_experiments(tmp_path / "none") == {}
     with pytest.raises(UserError, match="holds no recording"):
-        schema.load_all(tmp_path)
-    assert schema.unused_files(tmp_path, []) == []
+        load_all(tmp_path)
+    assert unused_files(tmp_path, []) == []
 
 
 def test_reading_needs_no_torch():

@@ -3,8 +3,9 @@
 import pytest
 
 from tracer.errors import UserError
-from tracer.format import budget, schema
-from tracer.format.schema import Trace
+from tracer.format import budget
+from tracer.format.files import INLINE_LIMIT, files_of, save
+from tracer.format.trace import AXES, Trace
 from tracer.model.config import Config
 from tracer.model.optimizer import TrainingSettings
 from tracer.ops.replay import Replay
@@ -15,9 +16,11 @@ from tracer.recording.forecast import (
     check_generation_size,
     check_training_size,
     forecast_generation,
+    forecast_set,
     forecast_training,
 )
 from tracer.recording.generation import GenerationJob, record_generation
+from tracer.recording.record_set import write_set
 from tracer.recording.training import TrainingJob, record_training
 
 LONG = " the moon rose over the still river and old men watched it in silence"
@@ -29,13 +32,13 @@ def within(predicted: float, real: float, factor: float = 1.8) -> bool:
 
 
 def compare(made: Forecast, trace: Trace) -> None:
-    real = budget.forecast(trace, Replay(trace, schema.AXES))
+    real = budget.forecast(trace, Replay(trace, AXES))
     assert within(made.work, real.work)
     assert real.memory / 1.2 < made.checking < 1.8 * real.memory
-    held = sum(a.size for a in trace.arrays.values() if not a.derived and a.size > schema.INLINE_LIMIT)
-    inline = sum(a.size for a in trace.arrays.values() if not a.derived and a.size <= schema.INLINE_LIMIT)
+    held = sum(a.size for a in trace.arrays.values() if not a.derived and a.size > INLINE_LIMIT)
+    inline = sum(a.size for a in trace.arrays.values() if not a.derived and a.size <= INLINE_LIMIT)
     assert within(made.files, held * 16 / 3)
-    assert within(made.steps, len(trace.steps), 2)
+    assert within(made.operations, len(trace.operations), 2)
     assert made.json > 5 * inline
 
 
@@ -45,12 +48,17 @@ def test_the_forecast_is_what_is_then_recorded(tokenizer, tmp_path, config, coun
     job = TrainingJob(text, "to be", config, TrainingSettings(updates=5))
     training, checkpoint = record_training(job, tokenizer)
     compare(forecast_training(config, count, len(tokenizer.encode("to be")), 5), training)
-    files = schema.files_of(training, tmp_path / "training.json")
+    files = files_of(training, tmp_path / "training.json")
     made = forecast_training(config, count, len(tokenizer.encode("to be")), 5)
     assert within(made.json, len(files["training.json"]))
     generation = record_generation(GenerationJob("the", max_new_tokens=rounds), checkpoint, tokenizer)
     assert generation.make["rounds"] == rounds  # the end token would make it shorter
     compare(forecast_generation(config, 1, rounds), generation)
+    long = record_generation(GenerationJob(text, max_new_tokens=1), checkpoint, tokenizer, route="long")
+    write_set(tmp_path, {"training": training, "generation": generation, "long": long}, checkpoint, str, pytest.fail)
+    whole = forecast_set(config, made, forecast_generation(config, 1, rounds),
+                         forecast_generation(config, count, 1, long=True))
+    assert within(whole.folder, sum(path.stat().st_size for path in tmp_path.rglob("*.*")), 1.2)
 
 
 def test_the_committed_recordings_are_not_large(recordings):
@@ -64,7 +72,8 @@ def test_a_large_recording_is_announced():
     made = check_training_size(Config(blocks=4, width=64, heads=4, context=64), 50, 7, 120)
     said = forecast.when_large(made)
     assert said.startswith("a large recording: up to ") and said.endswith(" MB")
-    assert " GiB of memory; it will be some 128 MB" in said  # three tables, logits, gradients, attention of all updates
+    # Three tables, logits, gradients, attention of all updates; and 3.4 million parameters of 12 bytes each.
+    assert " GiB of memory; it will be some 169 MB with its checkpoint" in said
 
 
 @pytest.mark.parametrize(("config", "tokens", "updates", "says"), [
@@ -98,5 +107,5 @@ def test_nothing_is_done_for_what_is_refused(tokenizer, monkeypatch):
 def test_what_could_not_be_read_is_not_written(recordings, tmp_path, monkeypatch):
     monkeypatch.setattr("tracer.format.files.MOST_BYTES", 1000)
     with pytest.raises(UserError, match="of which 1,000 can be read: record less"):
-        schema.save(recordings["long"], tmp_path / "long.json")
+        save(recordings["long"], tmp_path / "long.json")
     assert list(tmp_path.iterdir()) == []

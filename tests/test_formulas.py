@@ -13,7 +13,7 @@ from site_builder.parts import Parts
 from site_builder.prose import LANGUAGES
 from site_builder.strings import Strings
 from site_builder.symbols import in_latex, symbol_text
-from tracer.format.schema import AXES
+from tracer.format.trace import AXES
 from tracer.ops import KINDS
 from tracer.ops.replay import Replay
 
@@ -26,7 +26,7 @@ def written(request, recordings) -> dict[str, tuple]:
     trace = recordings[request.param]
     notation, replay = Notation(trace), Replay(trace, AXES)
     return {step.id: (step, notation(step), latex(notation(step), replay.equations(step)[-1]).split(" = ")[0])
-            for step in trace.steps.values()}
+            for step in trace.operations.values()}
 
 
 def test_a_gradient_is_called_one_and_nothing_else_is(written):
@@ -93,7 +93,7 @@ def test_the_last_case_says_otherwise_in_the_language_of_the_page(site, route, l
 
 def test_the_largest_is_an_argmax_and_an_order_says_its_direction(generation_trace):
     notation, replay = Notation(generation_trace), Replay(generation_trace, AXES)
-    said = {kind: [latex(notation(step), equation) for step in generation_trace.steps.values()
+    said = {kind: [latex(notation(step), equation) for step in generation_trace.operations.values()
                    if step.kind == kind for equation in replay.equations(step)] for kind in ("greedy", "top_k")}
     assert all("argmax" in one and "argsort" not in one for one in said["greedy"])
     orders = [one for one in said["top_k"] if "argsort" in one]

@@ -32,7 +32,7 @@ class Case:
     kind: str
     operands: dict[str, np.ndarray]
     expected: dict[str, np.ndarray]
-    attributes: dict[str, float] = field(default_factory=dict)
+    settings: dict[str, float] = field(default_factory=dict)
     leading: tuple[str, ...] = ()  # the letters that ... stands for
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Case:
 def compute(case: Case, target: str, operands: dict[str, np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
     equations = expand_ellipsis(KINDS[case.kind].targets[target], list(case.leading))
     needed = {name: np.asarray(operands[name]) for name in KINDS[case.kind].operands(target)}
-    return evaluate(Computation(equations, needed, case.attributes, shape)).value
+    return evaluate(Computation(equations, needed, case.settings, shape)).value
 
 
 def forward(case: Case, operands: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

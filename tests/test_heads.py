@@ -141,18 +141,18 @@ def test_a_changed_recording_is_scored_or_refused(generation_trace):
     kinds, outcomes = ("softmax", "embedding"), set()
     repeated = {array.same_as for array in generation_trace.arrays.values()}  # these stay as their repetitions are
     for _ in range(150 * TRIALS):
-        trace = replace(generation_trace, make=dict(generation_trace.make), steps=dict(generation_trace.steps),
-                        arrays=dict(generation_trace.arrays))
-        step = draw.choice([one for one in trace.steps.values() if one.kind in kinds and one.id not in repeated])
+        trace = replace(generation_trace, make=dict(generation_trace.make),
+                        operations=dict(generation_trace.operations), arrays=dict(generation_trace.arrays))
+        step = draw.choice([one for one in trace.operations.values() if one.kind in kinds and one.id not in repeated])
         match draw.randrange(5):
             case 0:
                 trace.make["token_table"] = draw.choice([5, None, [], "", {}, "x"])
             case 1:
                 others = draw.choice([{}, {name: draw.choice(list(trace.arrays)) for name in step.operands}])
-                trace.steps[step.id] = replace(step, operands=others)
+                trace.operations[step.id] = replace(step, operands=others)
             case 2:
-                other = draw.choice([one for one in trace.steps.values() if not trace.arrays[one.id].derived])
-                trace.steps[other.id] = replace(other, kind=draw.choice(kinds))
+                other = draw.choice([one for one in trace.operations.values() if not trace.arrays[one.id].derived])
+                trace.operations[other.id] = replace(other, kind=draw.choice(kinds))
             case 3:
                 axes = draw.choice([(), ("head",), ("position", "feature"), ("head", "query_position", "key_position")])
                 trace.arrays[step.id] = replace(trace.arrays[step.id], axes=axes)

@@ -78,7 +78,7 @@ def computations(case: Case, target: str):
         equations = bound_equations(case.kind, target, lambda name, axes=axes: [
             f"{name} axis {axis}" for axis in range(axes[name].ndim)])
         yield ({"equations": [equation.to_json() for equation in equations], "shape": list(shape),
-                "attributes": case.attributes,
+                "attributes": case.settings,
                 "operands": {n: {"shape": list(v.shape), "values": v.ravel().tolist()} for n, v in needed.items()}},
                compute(case, target, known, shape).ravel())
 
@@ -86,11 +86,11 @@ def computations(case: Case, target: str):
 COMPUTE = """async (steps) => {
     const { Computation } = await import("evaluate");
     const { flatten, unflatten } = await import("store");
-    return steps.map(({ equations, operands, attributes, shape }) => {
+    return steps.map(({ equations, operands, settings, shape }) => {
         const source = { shape: (name) => operands[name].shape,
             value: (name, index) => operands[name].values[flatten(index, operands[name].shape)] };
         const names = Object.fromEntries(Object.keys(operands).map((name) => [name, name]));
-        const computation = new Computation({ equations, operands: names, attributes, shape }, source);
+        const computation = new Computation({ equations, operands: names, settings, shape }, source);
         const count = shape.reduce((a, b) => a * b, 1);
         return Array.from({ length: count }, (_, flat) => computation.value(unflatten(flat, shape)));
     });

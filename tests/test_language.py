@@ -16,9 +16,9 @@ from tracer.ops.language import Equation, parse, walk
 from tracer.ops.rounded import Rounded
 
 
-def run(text: str, shape: tuple[int, ...], attributes=None, **operands) -> np.ndarray:
+def run(text: str, shape: tuple[int, ...], settings=None, **operands) -> np.ndarray:
     operands = {name: np.asarray(data) for name, data in operands.items()}
-    return evaluate(Computation(parse(text), operands, attributes or {}, shape)).value
+    return evaluate(Computation(parse(text), operands, settings or {}, shape)).value
 
 
 # The grammar -----------------------------------------------------------------------------------------
@@ -329,7 +329,7 @@ def test_the_bound_grows_where_terms_cancel():
 
 
 def test_every_kind_reads_only_names_it_is_given():
-    """Operands, attributes, letters: nothing else, and every letter is an axis of something."""
+    """Operands, settings, letters: nothing else, and every letter is an axis of something."""
     for name, kind in KINDS.items():
         for target, equations in kind.targets.items():
             assert equations[-1].name == target, name

@@ -16,7 +16,7 @@ from site_builder.network_graph import Edge, Network, Node, network
 from site_builder.network_map import group_title, label, network_map
 from site_builder.prose import LANGUAGES, plain_key
 from site_builder.strings import Strings
-from tracer.format.schema import Trace
+from tracer.format.trace import Trace
 from tracer.model.config import Config
 from tracer.model.optimizer import TrainingSettings
 from tracer.recording.generation import GenerationJob, record_generation
@@ -27,13 +27,13 @@ SIX = Config(blocks=6)
 
 
 def titles(trace: Trace) -> dict[str, str]:
-    return {view.id: f"title of {view.id}" for chapter in trace.chapters for view in chapter.views}
+    return {step.id: f"title of {step.id}" for chapter in trace.chapters for step in chapter.steps}
 
 
-def forward_views(trace: Trace) -> list[str]:
-    """The views that the map must show: those of the first pass with parameters."""
+def forward_steps(trace: Trace) -> list[str]:
+    """The steps that the map must show: those of the first pass with parameters."""
     shown = r"embedding|blocks\.\d+|head|loss" if trace.route == "training" else "round1"
-    return [view.id for chapter in trace.chapters if re.fullmatch(shown, chapter.id) for view in chapter.views]
+    return [step.id for chapter in trace.chapters if re.fullmatch(shown, chapter.id) for step in chapter.steps]
 
 
 # What the pages hold ---------------------------------------------------------------------------------
@@ -89,14 +89,14 @@ def trace(request, training_trace, generation_trace) -> Trace:
 
 def test_every_step_of_the_pass_stands_once(site, language, trace):
     page = read(site / language / f"{trace.route}.html")
-    views = [node for node in page.nodes if "view" in node["class"].split()]
+    steps = [node for node in page.nodes if "view" in node["class"].split()]
     assert page.maps == 1
-    assert sorted(node["data-step"] for node in views) == sorted(forward_views(trace))
+    assert sorted(node["data-step"] for node in steps) == sorted(forward_steps(trace))
     assert len({node["data-key"] for node in page.nodes}) == len(page.nodes)
 
 
 def test_nodes_lead_to_steps(site, language, trace):
-    steps = {view.id for chapter in trace.chapters for view in chapter.views}
+    steps = {step.id for chapter in trace.chapters for step in chapter.steps}
     for node in read(site / language / f"{trace.route}.html").nodes:
         assert node["href"] == f"#step={node['data-step']}"
         assert node["data-step"] in steps
@@ -107,7 +107,7 @@ def test_the_home_page_leads_into_training(site, language, training_trace):
     page = read(site / language / "index.html")
     assert page.maps == 2  # a wide one, and one for narrow windows
     steps = [node["data-step"] for node in page.nodes if "view" in node["class"].split()]
-    assert sorted(steps) == sorted(2 * forward_views(training_trace))
+    assert sorted(steps) == sorted(2 * forward_steps(training_trace))
     assert all(node["href"] == f"training.html#step={node['data-step']}" for node in page.nodes)
 
 
@@ -162,13 +162,13 @@ def test_roads_run_from_what_is_added_to_its_addition(trace):
     found = network(trace, "round1" if trace.route == "generation" else "")
     prefix = "round1." if trace.route == "generation" else ""
     for road in found.roads:
-        step = trace.steps[prefix + road.end]
+        step = trace.operations[prefix + road.end]
         assert step.kind == "add"
         assert road.array in step.operands.values()
-        assert road.array in next(v.steps for c in trace.chapters for v in c.views if v.id == prefix + road.start)
+        assert road.array in next(v.operations for c in trace.chapters for v in c.steps if v.id == prefix + road.start)
     additions = {prefix + road.end for road in found.roads}
-    others = [s for s in trace.steps.values() if s.kind == "add" and s.target == "out" and s.id.startswith(prefix)
-              and s.id in forward_views(trace) and s.id not in additions]
+    others = [s for s in trace.operations.values() if s.kind == "add" and s.target == "out" and s.id.startswith(prefix)
+              and s.id in forward_steps(trace) and s.id not in additions]
     assert [step.id for step in others] == [f"{prefix}embedding_sum"]  # two branches meet there; neither goes round
 
 
@@ -176,8 +176,8 @@ def test_other_shapes(other):
     config, training, generation = other
     for trace, chapter in ((training, ""), (generation, "round1")):
         found = network(trace, chapter)
-        views = [node.opens for node in found.nodes.values() if node.kind == "view"]
-        assert views == forward_views(trace)
+        steps = [node.opens for node in found.nodes.values() if node.kind == "view"]
+        assert steps == forward_steps(trace)
         start = "embedding_dropout" if config.dropout and trace is training else "embedding_sum"
         assert [(road.start, road.end) for road in found.roads] == roads_of(config.blocks, start)
         assert sum(group.startswith("blocks.") for group in found.groups) == config.blocks
@@ -208,7 +208,7 @@ def test_the_map_of_other_shapes_has_words(other):
             drawn = network_map(trace, titles(trace), Strings("zh"), columns=columns)
             nodes = [item for panel in drawn.panels for item in panel.nodes]
             assert all(item.label and item.title for item in nodes)
-            assert {item.node.opens for item in nodes} >= set(forward_views(trace))
+            assert {item.node.opens for item in nodes} >= set(forward_steps(trace))
 
 
 def test_the_shared_table_feeds_both_ends(trace):

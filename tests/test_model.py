@@ -17,7 +17,7 @@ from tracer.model.layers import Dropout
 from tracer.model.optimizer import TrainingSettings, decays, make_optimizer, train
 from tracer.model.random_words import next_word
 from tracer.model.sampling import Sampler, multinomial_choices, uniform_numbers
-from tracer.model.tokenizer import IncrementalDecoder
+from tracer.model.text_tokenizer import IncrementalDecoder
 from tracer.recording.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from tracer.recording.generation import MOST_CANDIDATES, GenerationJob, past_context_job, record_generation
 from tracer.recording.training import TrainingJob, record_training
@@ -528,7 +528,7 @@ def test_with_a_cache_a_round_computes_one_position(tokenizer):
     trace = record_generation(job, checkpoint, tokenizer)
     same = {}
     for number in range(2, 5):
-        for name in (name for name in trace.steps if name.startswith(f"round{number}.cached.blocks")):
+        for name in (name for name in trace.operations if name.startswith(f"round{number}.cached.blocks")):
             twin = name.replace(".cached", "")
             if twin in trace.arrays and trace.arrays[twin].axes[0] == "position":
                 assert trace.arrays[name].shape == (1, *trace.arrays[twin].shape[1:])

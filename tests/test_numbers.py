@@ -17,7 +17,7 @@ import pytest
 from driver import ALL_ROUTES, WORDS, address, fragment_of, go, opened, same, ulp, visit
 
 from site_builder.build import ROUTES
-from tracer.format.schema import AXES, Trace
+from tracer.format.trace import AXES, Trace
 from tracer.ops import KINDS, Computation, evaluate
 from tracer.ops.replay import Replay
 
@@ -86,11 +86,12 @@ def some_indices(shape: tuple[int, ...], draw: random.Random) -> list[list[int]]
 def test_every_step_can_be_recomputed(labs, recordings, route):
     trace, draw = recordings[route], random.Random(12)
     replay = Replay(trace, AXES)
-    wanted = [(step, some_indices(trace.arrays[step].shape, draw)) for step in trace.steps if trace.arrays[step].size]
+    wanted = [(name, some_indices(trace.arrays[name].shape, draw)) for name in trace.operations
+              if trace.arrays[name].size]
     wrong = []
     for (step, indices), results in zip(wanted, labs[route].evaluate("lab.recomputeAll", wanted), strict=True):
         array, known = trace.arrays[step], replay.values(step)
-        twice = any(trace.arrays[name].derived for name in trace.steps[step].operands.values())
+        twice = any(trace.arrays[name].derived for name in trace.operations[step].operands.values())
         allowed = ULPS_TWICE if twice else ULPS
         for index, result in zip(indices, results, strict=True):
             recorded, value = known[tuple(index)].item(), float(result["working"])
@@ -124,7 +125,7 @@ OPEN = """async (links) => {
 def test_a_number_of_every_step_opens_and_agrees(page, site, recordings, route):
     """In the panel, by its link: the recorded number whole, and beside it the same one recomputed."""
     trace, draw, wanted = recordings[route], random.Random(4), []
-    for step in trace.steps:
+    for step in trace.operations:
         array = trace.arrays[step]
         if array.size and not array.derived:
             wanted.append((step, [draw.randrange(length) for length in array.shape]))
@@ -132,7 +133,7 @@ def test_a_number_of_every_step_opens_and_agrees(page, site, recordings, route):
     found = page.evaluate(OPEN, [fragment_of(trace, step, index) for step, index in wanted])
     wrong = []
     for (step, index), (shown, agrees, apart, scaled) in zip(wanted, found, strict=True):
-        twice = any(trace.arrays[name].derived for name in trace.steps[step].operands.values())
+        twice = any(trace.arrays[name].derived for name in trace.operations[step].operands.values())
         if not same(shown, trace.values(step)[tuple(index)]) or not agrees or min(apart, scaled) > (
                 ULPS_TWICE if twice else ULPS):
             wrong.append((step, index, shown, agrees, apart, scaled))
@@ -145,15 +146,15 @@ def test_numbers_opened_by_a_click(page, site, recordings, route):
     """A click on a cell opens the number, the verdict is good, its operands lead on."""
     trace, draw = recordings[route], random.Random(21)
     made = {}  # for each kind of number a step that shows one
-    for step in draw.sample(list(trace.steps), len(trace.steps)):
+    for step in draw.sample(list(trace.operations), len(trace.operations)):
         if trace.arrays[step].size and not trace.arrays[step].derived:
-            made.setdefault((trace.steps[step].kind, trace.steps[step].target), step)
+            made.setdefault((trace.operations[step].kind, trace.operations[step].target), step)
     assert len(made) > CLICKED
-    view_of = {step: view.id for chapter in trace.chapters for view in chapter.views for step in view.steps}
+    step_of = {name: step.id for chapter in trace.chapters for step in chapter.steps for name in step.operations}
     visit(page, address(site, route))
     followed = 0
     for step in draw.sample(list(made.values()), CLICKED):
-        go(page, f"#step={view_of[step]}")
+        go(page, f"#step={step_of[step]}")
         cells = page.locator(f'.step.current [data-array="{step}"] .made td[data-r]')
         cells.nth(draw.randrange(min(cells.count(), 100))).click()
         number = opened(page)
@@ -166,7 +167,7 @@ def test_numbers_opened_by_a_click(page, site, recordings, route):
             page.locator(f'#number .line a[href="{link}"]').first.click()
             operand = opened(page)
             assert page.evaluate("location.hash") == link
-            assert operand["array"] in trace.steps[step].operands.values()
+            assert operand["array"] in trace.operations[step].operands.values()
             assert operand["verdict"] in (None, "verdict ok"), operand
             followed += 1
     assert followed > CLICKED / 2
@@ -179,7 +180,7 @@ def way(trace: Trace, start: str, end: str) -> list[str]:
     before, waiting = {start: None}, deque([start])
     while end not in before:
         here = waiting.popleft()
-        for operand in trace.steps[here].operands.values() if here in trace.steps else ():
+        for operand in trace.operations[here].operands.values() if here in trace.operations else ():
             if operand not in before:
                 before[operand] = here
                 waiting.append(operand)
@@ -210,7 +211,7 @@ def test_the_way_back_from_the_loss_reaches_the_ids_and_the_bytes(page, site, tr
     assert {number["verdict"] for number in seen[:-1]} == {"verdict ok"}
     last = seen[-1]
     assert same(last["big"], training_trace.values(end)[tuple(last["index"])])
-    if end not in training_trace.steps:
+    if end not in training_trace.operations:
         assert page.locator("#number").inner_text().count(WORDS["en"]("no_operands")) == 1
 
 
@@ -242,7 +243,7 @@ def test_where_a_number_is_used(labs, recordings, kind):
     for target in KINDS[kind].targets:
         if (kind, target) == ("embedding", "d_table"):
             continue  # the next test
-        steps = [step for step in trace.steps.values() if (step.kind, step.target) == (kind, target)]
+        steps = [step for step in trace.operations.values() if (step.kind, step.target) == (kind, target)]
         for step in draw.sample(steps, min(2, len(steps))):
             # Any numbers will do: what depends on what must not hang on zeros that were recorded.
             operands = {name: values if values.dtype.kind == "i" else numbers.normal(size=values.shape)
@@ -270,7 +271,7 @@ def changed_by(replay, step, operands, array, index) -> np.ndarray:
     """Which numbers of the step's array change when this number of an operand does."""
     def compute(given):
         shape = replay.trace.arrays[step.id].shape
-        return evaluate(Computation(replay.equations(step), given, step.attributes, shape)).value
+        return evaluate(Computation(replay.equations(step), given, step.settings, shape)).value
 
     other = {name: values.copy() if step.operands[name] == array else values for name, values in operands.items()}
     for name in step.operands:
@@ -311,9 +312,9 @@ def test_the_numpy_code_of_a_number_runs(labs, recordings, route, monkeypatch):
     trace, draw = recordings[route], random.Random(5)
     monkeypatch.chdir(TRACES)
     found = {}
-    for step in draw.sample(list(trace.steps), len(trace.steps)):
+    for step in draw.sample(list(trace.operations), len(trace.operations)):
         if trace.arrays[step].size:
-            found.setdefault((trace.steps[step].kind, trace.steps[step].target), step)
+            found.setdefault((trace.operations[step].kind, trace.operations[step].target), step)
     replay = Replay(trace, AXES)
     for step in found.values():
         if step.startswith("receipt.predicted.token"):

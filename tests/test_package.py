@@ -166,7 +166,7 @@ def test_it_has_the_commands_of_both(monkeypatch, capfd):
 @pytest.mark.parametrize("arguments, said", [
     (("verify", "nowhere", "too much"), "Usage: two-routes verify "),
     (("unknown",), "Usage: two-routes "),
-    (("verify", "."), "error: . holds no recording (*.json): record again with `two-routes record`\n"),
+    (("verify", "."), "error: . holds no recording (*.json): record again with `two-routes record --output .`\n"),
     (("serve",), "error: there is no site in site: build one first with `two-routes build`\n"),
     (("heads", "none.pt"), "error: "),
 ])

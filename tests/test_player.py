@@ -88,7 +88,7 @@ def test_clicks_on_buttons_lists_and_legends(page, site, training_trace):
     assert place(page)["step"] == steps[6]
     page.click('.chapters a[data-chapter="backward"]')
     backward = next(chapter for chapter in training_trace.chapters if chapter.id == "backward")
-    wait_for_step(page, backward.views[0].id)
+    wait_for_step(page, backward.steps[0].id)
     link = page.locator(".step.current .legend a").nth(1)
     step = link.get_attribute("href").removeprefix("#step=")
     link.click()
@@ -100,11 +100,11 @@ def test_clicks_on_buttons_lists_and_legends(page, site, training_trace):
 
 def test_keys(page, site, training_trace):
     steps = steps_of(training_trace)
-    chapters = [chapter.views[0].id for chapter in training_trace.chapters]
+    chapters = [chapter.steps[0].id for chapter in training_trace.chapters]
     visit(page, address(site, "training"))
     for key, step in (("ArrowRight", steps[1]), ("n", steps[2]), ("ArrowLeft", steps[1]), ("p", steps[0]),
                       ("p", steps[0]), ("End", steps[-1]), ("n", steps[-1]), ("Home", steps[0]), ("]", chapters[1]),
-                      ("]", chapters[2]), ("n", training_trace.chapters[2].views[1].id), ("[", chapters[1]),
+                      ("]", chapters[2]), ("n", training_trace.chapters[2].steps[1].id), ("[", chapters[1]),
                       ("[", chapters[0]), ("[", chapters[0]), ("Shift+?", chapters[0])):
         page.keyboard.press(key)
         wait_for_step(page, step)

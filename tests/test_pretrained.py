@@ -261,7 +261,8 @@ def test_a_name_is_looked_up_in_the_local_cache(tmp_path, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     refused("gpt2", "gpt2 is neither a folder nor in the local Hugging Face cache: download it with "
                     "`hf download openai-community/gpt2`")
-    refused("no/such/name", "`hf download no/such/name`")
+    refused("no/such", "`hf download no/such`")
+    refused("no/such/name", "there is no file or folder no/such/name: name a checkpoint, or the folder of one")
     repository = tmp_path / "models--openai-community--gpt2"
     reference = theirs()
     reference.save_pretrained(repository / "snapshots" / "0123abc")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from site_builder.prose import find_section, kind_of, load_prose
-from tracer.format.schema import load_all
+from tracer.format.load import load_all
 
 LANGUAGES = ("en", "zh")
 LONGEST_TITLE = {"en": 70, "zh": 34}
@@ -31,10 +31,10 @@ def needed() -> dict[str, dict | None]:
         for chapter in trace.chapters:
             key = "chapter:" + re.sub(r"\.?\d+$", "", chapter.id)
             found[f"{trace.route} {key}"] = PROSE.get(key)
-            for view in chapter.views:
-                axes = len(trace.arrays[view.steps[0]].shape) if view.steps else 0
-                kind = kind_of(trace, view)
-                found[f"{trace.route} {view.id}"] = find_section(PROSE, view.id, trace.route, kind, axes)
+            for step in chapter.steps:
+                axes = len(trace.arrays[step.operations[0]].shape) if step.operations else 0
+                kind = kind_of(trace, step)
+                found[f"{trace.route} {step.id}"] = find_section(PROSE, step.id, trace.route, kind, axes)
     return found
 
 

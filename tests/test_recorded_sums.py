@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from tracer.errors import UserError
-from tracer.format import schema
+from tracer.format.files import save
+from tracer.format.load import load
 from tracer.format.verify import verify
 from tracer.model import gpt
 from tracer.model.optimizer import TrainingSettings
@@ -26,10 +27,10 @@ class RMSNorm(nn.Module):
     def __init__(self, width: int, eps: float):
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
-        self.attributes = {"eps": eps}
+        self.settings = {"eps": eps}
 
     def forward(self, x):
-        return x * (x.pow(2).mean(-1, keepdim=True) + self.attributes["eps"]).rsqrt() * self.weight
+        return x * (x.pow(2).mean(-1, keepdim=True) + self.settings["eps"]).rsqrt() * self.weight
 
 
 class AddAgain(nn.Module):
@@ -68,15 +69,15 @@ def job(**settings) -> TrainingJob:
 
 
 def wrong(trace) -> list[str]:
-    return [f"{check.step}: {check.problem}" for check in verify(trace, hashes=False) if check.problem]
+    return [f"{check.name}: {check.problem}" for check in verify(trace, hashes=False) if check.problem]
 
 
 @pytest.mark.parametrize("seed", range(int(os.environ.get("TWO_ROUTES_TRIALS", "1"))))
 def test_a_gradient_that_came_in_pieces_follows(rms_norm, tmp_path, seed):
     trace, _ = record_training(job(seed=seed), gpt2())
-    schema.save(trace, tmp_path / "training.json")
-    assert wrong(schema.load(tmp_path / "training.json")) == []
-    parts = {name: step for name, step in trace.steps.items() if step.kind == "rms_norm" and "@" in name}
+    save(trace, tmp_path / "training.json")
+    assert wrong(load(tmp_path / "training.json")) == []
+    parts = {name: step for name, step in trace.operations.items() if step.kind == "rms_norm" and "@" in name}
     assert len(parts) == 4  # of the two norms of two blocks; the last norm's part is the whole
     assert all(trace.arrays[name].derived for name in parts)
 
@@ -96,8 +97,9 @@ def test_a_gradient_of_three_uses_is_added_two_by_two(monkeypatch):
     trace, _ = record_training(job(), gpt2())
     assert wrong(trace) == []
     x, block = "grad.embedding_sum", "blocks.0"
-    assert trace.steps[f"{x}@2"].operands == {"first": f"{x}@{block}.residual_1", "second": f"{x}@{block}.residual_0"}
-    assert trace.steps[x].operands == {"first": f"{x}@2", "second": f"{x}@{block}.norm_1"}
+    assert trace.operations[f"{x}@2"].operands == {"first": f"{x}@{block}.residual_1",
+                                                   "second": f"{x}@{block}.residual_0"}
+    assert trace.operations[x].operands == {"first": f"{x}@2", "second": f"{x}@{block}.norm_1"}
 
 
 def test_a_penalty_that_nobody_recorded_refuses_the_recording(monkeypatch):

@@ -15,8 +15,8 @@ import torch
 from rounding import spreads
 from torch.nn import functional as F
 
-from tracer.format import schema
-from tracer.format.schema import Trace
+from tracer.format.files import save
+from tracer.format.trace import Trace
 from tracer.model.config import Config
 from tracer.model.gpt import GPT
 from tracer.model.random_words import next_word
@@ -278,8 +278,8 @@ def same_bits(ours: Trace, theirs: Trace, name: str) -> bool:
 
 def test_the_recordings_made_again_have_the_committed_steps(fresh, training_trace, generation_trace):
     for ours, theirs in ((fresh.training, training_trace), (fresh.generation, generation_trace)):
-        assert [(s.id, s.kind, s.target, s.operands, s.attributes) for s in ours.steps.values()] == [
-            (s.id, s.kind, s.target, s.operands, s.attributes) for s in theirs.steps.values()]
+        assert [(s.id, s.kind, s.target, s.operands, s.settings) for s in ours.operations.values()] == [
+            (s.id, s.kind, s.target, s.operands, s.settings) for s in theirs.operations.values()]
         assert [(a.name, a.shape, a.axes) for a in ours.arrays.values()] == [
             (a.name, a.shape, a.axes) for a in theirs.arrays.values()]
 
@@ -296,8 +296,8 @@ def test_recording_twice_gives_the_same_bytes(fresh, tokenizer, tmp_path):
 
 
 def save_both(folder: Path, training: Trace, generation: Trace) -> None:
-    schema.save(training, folder / "training.json")
-    schema.save(generation, folder / "generation.json")
+    save(training, folder / "training.json")
+    save(generation, folder / "generation.json")
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -306,12 +306,12 @@ def files(folder: Path) -> dict[str, bytes]:
 
 # The examples by hand --------------------------------------------------------------------------------
 
-def compute(kind: str, shape: tuple[int, ...], *, leading: str = "", attributes: dict | None = None,
+def compute(kind: str, shape: tuple[int, ...], *, leading: str = "", settings: dict | None = None,
             **operands) -> np.ndarray:
     """The output of `kind` from its operands; `leading`: letters for the axes that ... stands for."""
     equations = expand_ellipsis(KINDS[kind].targets["out"], list(leading))
     arrays = {name: np.asarray(values, dtype=float) for name, values in operands.items()}
-    return evaluate(Computation(equations, arrays, attributes or {}, shape)).value
+    return evaluate(Computation(equations, arrays, settings or {}, shape)).value
 
 
 def test_embedding_by_hand():
@@ -333,7 +333,7 @@ def test_attention_row_by_hand():
 
 def test_gelu_and_dropout_by_hand():
     np.testing.assert_allclose(compute("gelu", (2,), leading="d", x=[1, -1]), [0.8413, -0.1587], atol=5e-5)
-    dropped = compute("dropout", (4,), leading="d", x=[2, 4, 6, 8], mask=[1, 0, 1, 0], attributes={"p": 0.5})
+    dropped = compute("dropout", (4,), leading="d", x=[2, 4, 6, 8], mask=[1, 0, 1, 0], settings={"p": 0.5})
     assert dropped.tolist() == [4, 0, 12, 0]
 
 
@@ -363,6 +363,6 @@ def test_attention_of_the_second_article():
 def test_softmax_divided_and_undivided():
     undivided = compute("softmax", (3,), x=[2, 6, 4])
     divided = compute("softmax", (3,), x=compute("temperature", (1, 3), logits=[[2, 6, 4]],
-                                                 attributes={"temperature": math.sqrt(4)})[0])
+                                                 settings={"temperature": math.sqrt(4)})[0])
     np.testing.assert_allclose(divided, [0.09, 0.67, 0.24], atol=6e-3)
     np.testing.assert_allclose(undivided, [0.016, 0.867, 0.117], atol=6e-4)

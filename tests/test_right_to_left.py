@@ -8,7 +8,7 @@ from variants import ARABIC, VARIANTS, recorded
 
 from site_builder.build import build
 from site_builder.labels import FIRST_STRONG_ISOLATE, POP_ISOLATE, isolated
-from tracer.format import schema
+from tracer.format.files import save
 
 RIGHT_TO_LEFT = re.compile(r"[\u0590-\u06ff]")
 
@@ -76,7 +76,7 @@ PLACES = {
 def arabic_site(tokenizer, tmp_path_factory):
     folder = tmp_path_factory.mktemp("arabic")
     for route, trace in recorded(VARIANTS["from right to left"], tokenizer).items():
-        schema.save(trace, folder / "traces" / f"{route}.json")
+        save(trace, folder / "traces" / f"{route}.json")
     return build(folder / "traces", folder / "site").parent
 
 

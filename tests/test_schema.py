@@ -24,10 +24,13 @@ import pytest
 
 from tracer.errors import UserError
 from tracer.format import files as trace_files
-from tracer.format import schema
-from tracer.format.schema import Array, Chapter, Trace, View
+from tracer.format.decode import LARGEST
+from tracer.format.files import INLINE_LIMIT, save, unused_files
+from tracer.format.load import load, load_all
+from tracer.format.trace import DTYPES, Array, Chapter, Step, Trace, content_hash
 from tracer.format.verify import verify
 from tracer.recording.trace_builder import TraceBuilder
+from tracer.storage.atomic import write_atomically
 
 ROOT = Path(__file__).resolve().parent.parent
 TRACES = ROOT / "traces"
@@ -46,37 +49,38 @@ def small() -> Trace:
     table = np.random.default_rng(1).normal(size=(12, 2)).astype(np.float32)
     ids = np.array([3, 1, 11])
     builder.chapter("first")
-    view = builder.view("embedding")
-    view.arrays += [builder.source("ids", ids, ("position",), tokens),
+    step = builder.step("embedding")
+    step.arrays += [builder.source("ids", ids, ("position",), tokens),
                     builder.source("table", table, ("row", "feature"), rows)]
-    view.steps += [
-        builder.step("embedding", "embedding", {"table": "table", "ids": "ids"}, table[ids], ("position", "feature"),
-                     labels=tokens),
-        builder.step("twice", "add", {"a": "embedding", "b": "embedding"}, table[ids] * 2, ("position", "feature"),
+    step.operations += [
+        builder.operation("embedding", "embedding", {"table": "table", "ids": "ids"}, table[ids],
+                          ("position", "feature"), labels=tokens),
+        builder.operation("twice", "add", {"a": "embedding", "b": "embedding"}, table[ids] * 2, ("position", "feature"),
                      derived=True),
-        builder.step("mean", "layer_norm", {"x": "twice"}, table[ids].mean(axis=1) * 2, ("position",), target="mean"),
-        builder.step("same ids", "window", {"ids": "ids"}, ids, ("position",), attributes={"offset": 0})]
+        builder.operation("mean", "layer_norm", {"x": "twice"}, table[ids].mean(axis=1) * 2, ("position",),
+                          target="mean"),
+        builder.operation("same ids", "window", {"ids": "ids"}, ids, ("position",), settings={"offset": 0})]
     builder.chapter("second")
-    view = builder.view("masked")
+    step = builder.step("masked")
     scores = np.array([[[1, 2], [3, 4]]], np.float32)
     masked = np.array([[[1, -np.inf], [3, 4]]], np.float32)
     axes = ("head", "query_position", "key_position")
     cancelling = np.array([[1e4, -1e4 + 0.01]], np.float32)
-    view.arrays += [builder.source("scores", scores, axes), builder.source("precise", np.array(0.1)),
+    step.arrays += [builder.source("scores", scores, axes), builder.source("precise", np.array(0.1)),
                     builder.source("cancelling", cancelling, ("position", "feature"))]
     off = np.float64(cancelling).mean() + 1e-4  # as a kernel may be that adds in another way
-    view.steps += [
-        builder.step("masked", "causal_mask", {"scores": "scores"}, masked, axes),
-        builder.step("rounded", "layer_norm", {"x": "cancelling"}, np.array([off], np.float32), ("position",),
+    step.operations += [
+        builder.operation("masked", "causal_mask", {"scores": "scores"}, masked, axes),
+        builder.operation("rounded", "layer_norm", {"x": "cancelling"}, np.array([off], np.float32), ("position",),
                      target="mean")]
     trace, precise = builder.finish(), np.array(0.1)  # the recorder holds float32 alone, the format float64 too
-    trace.arrays["precise"] = Array("precise", (), "float64", (), data=precise, sha256=schema.content_hash(precise))
+    trace.arrays["precise"] = Array("precise", (), "float64", (), data=precise, sha256=content_hash(precise))
     return trace
 
 
 @pytest.fixture
 def saved(tmp_path, short_inline) -> Path:
-    schema.save(small(), tmp_path / "small.json")
+    save(small(), tmp_path / "small.json")
     return tmp_path / "small.json"
 
 
@@ -89,11 +93,11 @@ def refusal(path: Path, body=None) -> str:
     if body is not None:
         path.write_bytes(body if isinstance(body, bytes) else orjson.dumps(body))
     with pytest.raises(UserError) as caught:
-        schema.load(path)
+        load(path)
     message = str(caught.value)
     assert len(message.splitlines()) == 1
     assert message.startswith(f"{path}: ") and message.endswith(
-        "record again with `python -m tracer record`"), message
+        f"record again with `python -m tracer record --output {path.parent}`"), message
     return message
 
 
@@ -108,19 +112,19 @@ def test_the_small_recording_has_everything(saved):
     arrays = body["arrays"].values()
     for way in ("values", "file", "same_as", "derived", "sha256", "nonfinite", "labels"):
         assert any(way in array for array in arrays), way
-    assert {array["dtype"] for array in arrays} == set(schema.DTYPES)
+    assert {array["dtype"] for array in arrays} == set(DTYPES)
     assert any("rounding" in step for step in body["steps"]) and any("attributes" in step for step in body["steps"])
     assert isinstance(body["labels"]["vocabulary"], dict) and isinstance(body["labels"]["tokens"], list)
-    assert found_by_verify(schema.load(saved)) == []
+    assert found_by_verify(load(saved)) == []
 
 
 def round_trip(folder: Path, **arrays: np.ndarray) -> dict[str, np.ndarray]:
     names = ("position", "feature", "head")
-    trace = Trace("by hand", {}, {}, {}, [Chapter("c", [View("v", [], list(arrays))])], {}, {
-        name: Array(name, data.shape, data.dtype.name, names[:data.ndim], data=data, sha256=schema.content_hash(data))
+    trace = Trace("by hand", {}, {}, {}, [Chapter("c", [Step("v", [], list(arrays))])], {}, {
+        name: Array(name, data.shape, data.dtype.name, names[:data.ndim], data=data, sha256=content_hash(data))
         for name, data in arrays.items()})
-    schema.save(trace, folder / "trip.json")
-    loaded = schema.load(folder / "trip.json")
+    save(trace, folder / "trip.json")
+    loaded = load(folder / "trip.json")
     assert found_by_verify(loaded) == []
     return {name: loaded.values(name) for name in arrays}
 
@@ -172,11 +176,11 @@ def test_arrays_in_another_memory_order_are_saved_by_their_values(tmp_path):
 
 
 def test_everything_else_comes_back(saved):
-    trace, loaded = small(), schema.load(saved)
+    trace, loaded = small(), load(saved)
     for part in ("route", "make", "summary", "chapters"):
         assert getattr(loaded, part) == getattr(trace, part), part
-    assert {s.id: (s.kind, s.target, s.operands, s.attributes, s.rounding) for s in loaded.steps.values()} == {
-        s.id: (s.kind, s.target, s.operands, s.attributes, s.rounding) for s in trace.steps.values()}
+    assert {s.id: (s.kind, s.target, s.operands, s.settings, s.rounding) for s in loaded.operations.values()} == {
+        s.id: (s.kind, s.target, s.operands, s.settings, s.rounding) for s in trace.operations.values()}
     assert list(loaded.arrays) == list(trace.arrays)
     for name, array in trace.arrays.items():
         other = loaded.arrays[name]
@@ -201,7 +205,7 @@ def test_a_file_is_named_by_what_it_holds(saved, tmp_path, short_inline):
              for folder in ("one", "two")]
     assert len(set(names[0].values())) == 4
     assert names[1] == {"other": names[0]["a"], "b": names[0]["b"], "c": names[0]["c"], "d": names[0]["d"]}
-    assert file_of(body_of(saved)) == f"arrays/{schema.content_hash(small().values('table'))[:16]}.json"
+    assert file_of(body_of(saved)) == f"arrays/{content_hash(small().values('table'))[:16]}.json"
 
 
 def test_equal_arrays_are_held_once(saved, tmp_path):
@@ -215,14 +219,14 @@ def test_equal_arrays_are_held_once(saved, tmp_path):
 
 def test_saving_a_loaded_recording_gives_the_same_bytes(saved, tmp_path, short_inline):
     other = tmp_path / "elsewhere" / "small.json"
-    schema.save(schema.load(saved), other)
+    save(load(saved), other)
     assert folder_bytes(other.parent) == folder_bytes(saved.parent, "elsewhere")
 
 
 def test_saving_twice_gives_the_same_bytes(saved, tmp_path, short_inline):
     trace = small()
     for name in ("one", "two"):
-        schema.save(trace, tmp_path / name / "small.json")
+        save(trace, tmp_path / name / "small.json")
     assert folder_bytes(tmp_path / "one") == folder_bytes(tmp_path / "two")
     assert (tmp_path / "one" / "small.json").read_bytes() == saved.read_bytes()
 
@@ -278,25 +282,25 @@ def test_large_arrays_stand_in_files_named_by_content(training_trace, generation
     for trace in (training_trace, generation_trace):
         for array in trace.arrays.values():
             held = array.data is not None
-            assert bool(array.file) == (held and array.size > schema.INLINE_LIMIT), array.name
+            assert bool(array.file) == (held and array.size > INLINE_LIMIT), array.name
             if array.file:
-                assert array.file == f"arrays/{schema.content_hash(array.data)[:16]}.json"
+                assert array.file == f"arrays/{content_hash(array.data)[:16]}.json"
                 files.setdefault(array.file, []).append((trace.route, array.name))
     shared = [names for names in files.values() if {route for route, _ in names} == {"training", "generation"}]
     assert [("training", "trained.token_embedding.weight"), ("generation", "trained.token_embedding.weight")] in shared
 
 
 def test_no_committed_array_file_is_unused(training_trace, generation_trace):
-    assert schema.unused_files(TRACES, [training_trace, generation_trace]) == []
+    assert unused_files(TRACES, [training_trace, generation_trace]) == []
     every = {path.name for path in (TRACES / "arrays").iterdir()}
-    assert {path.name for path in schema.unused_files(TRACES, [])} == every
+    assert {path.name for path in unused_files(TRACES, [])} == every
 
 
 def test_only_files_that_a_recording_wrote_are_ever_called_unused(tmp_path):
     (tmp_path / "arrays").mkdir()
     for name in ("0123456789abcdef.json", "mine.json", "0123456789ABCDEF.json", "0123456789abcdef.txt"):
         (tmp_path / "arrays" / name).write_text("{}")
-    assert [path.name for path in schema.unused_files(tmp_path, [])] == ["0123456789abcdef.json"]
+    assert [path.name for path in unused_files(tmp_path, [])] == ["0123456789abcdef.json"]
 
 
 def test_committed_recordings_are_small():
@@ -326,16 +330,16 @@ def test_a_full_disk_leaves_the_old_recording(saved, monkeypatch, call, number):
     counter, real = itertools.count(1), getattr(os, call)
     monkeypatch.setattr(os, call, lambda *a: no_space() if next(counter) == number else real(*a))
     with pytest.raises(OSError, match="No space left"):
-        schema.save(other_recording(), saved)
+        save(other_recording(), saved)
     after = folder_bytes(saved.parent)
     assert {name: after[name] for name in before} == before
     assert not [name for name in after if name.endswith(".tmp")]
-    assert found_by_verify(schema.load(saved)) == []
+    assert found_by_verify(load(saved)) == []
 
 
 def test_a_write_that_stops_half_way_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "file.json"
-    schema.write_atomically(path, b"old")
+    write_atomically(path, b"old")
     real = os.fdopen
 
     def half(handle, mode):
@@ -357,10 +361,10 @@ def test_a_write_that_stops_half_way_leaves_the_old_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fdopen", half)
     with pytest.raises(KeyboardInterrupt):
-        schema.write_atomically(path, b"new and longer")
+        write_atomically(path, b"new and longer")
     assert folder_bytes(tmp_path) == {"file.json": b"old"}
     monkeypatch.undo()
-    schema.write_atomically(path, b"new and longer")
+    write_atomically(path, b"new and longer")
     assert folder_bytes(tmp_path) == {"file.json": b"new and longer"}
     assert path.stat().st_mode & 0o777 == 0o644
 
@@ -369,10 +373,12 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import numpy as np
-from tracer.format import schema, files as trace_files
+from tracer.format import files as trace_files
+from tracer.format.files import save
+from tracer.format.load import load
 path, call, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 trace_files.INLINE_LIMIT = 8
-trace = schema.load(path)
+trace = load(path)
 for name in ("table", "scores"):
     trace.arrays[name].data = trace.arrays[name].data + 1
 real, count = getattr(os, call), 0
@@ -383,7 +389,7 @@ def kill(*arguments):
         os.kill(os.getpid(), signal.SIGKILL)
     return real(*arguments)
 setattr(os, call, kill)
-schema.save(trace, path)
+save(trace, path)
 """
 
 
@@ -397,8 +403,8 @@ def test_a_recording_that_is_killed_leaves_the_old_one(saved, call, number):
     assert {name: after[name] for name in before} == before
     left = after.keys() - before.keys()
     assert any(name.endswith(".tmp") for name in left)
-    assert list(schema.load_all(saved.parent)) == ["small"]  # what is left over is not taken for a recording
-    assert found_by_verify(schema.load(saved)) == []
+    assert list(load_all(saved.parent)) == ["small"]  # what is left over is not taken for a recording
+    assert found_by_verify(load(saved)) == []
 
 
 # What is refused -------------------------------------------------------------------------------------
@@ -409,7 +415,7 @@ def test_missing_file_and_folder(tmp_path):
     assert "cannot be read" in refusal(tmp_path / "folder.json")
     for folder in (tmp_path / "none", tmp_path / "folder.json"):
         with pytest.raises(UserError, match=str(folder)) as caught:
-            schema.load_all(folder)
+            load_all(folder)
         assert len(str(caught.value).splitlines()) == 1
 
 
@@ -418,7 +424,7 @@ def test_every_cut_off_file_is_refused(saved):
     for length in [0, 1, 2, *range(3, len(content) - 1, 7), len(content) - 2]:
         assert "cut off or damaged" in refusal(saved, content[:length])
     saved.write_bytes(content[:-1])  # the line break at the end is no part of the JSON
-    assert found_by_verify(schema.load(saved)) == []
+    assert found_by_verify(load(saved)) == []
 
 
 @pytest.mark.parametrize("content", [b"\x00", b"\xff\xfe{}", b"PK\x03\x04", b"not JSON", b"{'a': 1}", b"{} {}", b"NaN",
@@ -460,7 +466,7 @@ def must_be_found(path: Path, body) -> str:
     """A change of `body` is refused, or loads and is then found; nothing else is raised."""
     path.write_bytes(orjson.dumps(body))
     try:
-        trace = schema.load(path)
+        trace = load(path)
     except UserError as error:
         message = str(error)
         assert len(message.splitlines()) == 1 and message.startswith(f"{path}: "), message
@@ -493,7 +499,7 @@ def test_every_missing_key_of_a_file_beside_it_is_refused(saved):
             file.write_bytes(orjson.dumps({k: v for k, v in body.items() if k != key}))
             assert file.name in refusal(saved)
         file.write_bytes(orjson.dumps(body))
-    schema.load(saved)
+    load(saved)
 
 
 JUNK = [None, "", "x", [], {}, 0, 1, -1, 7, 2**40, 2**63, -(2**63), 0.5, 1e300, -1e-300, True, False, [[]], [None],
@@ -567,7 +573,7 @@ def file_of(body: dict) -> str:
     (("arrays", "scores", "dtype"), "float16", "array scores has unknown dtype 'float16'"),
     (("arrays", "twice", "shape"), [10**9, 10**9], "array twice has the impossible shape"),
     (("arrays", "twice", "shape"), [10**9, 10**9, 10**9], "array twice has the impossible shape"),
-    (("arrays", "twice", "shape"), [3, 3], "step twice does not fit its arrays: axis d of"),
+    (("arrays", "twice", "shape"), [3, 3], "operation twice does not fit its arrays: axis d of"),
     (("arrays", "table", "shape"), [10**9, 10**9], "array table has the impossible shape"),
     (("arrays", "table", "shape"), [2, 12], "does not hold the float32 [2, 12] that table needs"),
     (("arrays", "table", "dtype"), "float64", "does not hold the float64 [12, 2] that table needs"),
@@ -588,29 +594,32 @@ def file_of(body: dict) -> str:
     (("labels", "tokens"), "abc", "labels tokens are neither a list nor in a file"),
     (("labels", "vocabulary", "length"), 13, "has 12 labels, not the 13 of labels vocabulary"),
     (("labels", "vocabulary", "file"), "../small.json", "has no name that this program gives"),
-    (("steps", 0, "kind"), "magic", "step embedding has unknown kind magic.out"),
-    (("steps", 0, "target"), "d_magic", "step embedding has unknown kind embedding.d_magic"),
-    (("steps", 0, "operands"), {"table": "table"}, "step embedding lacks its operand ids"),
-    (("steps", 0, "operands", "ids"), "nowhere", "step embedding names array 'nowhere'"),
-    (("steps", 0, "operands", "ids"), "embedding", "step embedding reads embedding, which no step before it makes"),
-    (("steps", 0, "operands", "ids"), "mean", "step embedding reads mean, which no step before it makes"),
-    (("steps", 1, "operands", "a"), "twice", "step twice reads twice, which no step before it makes"),
-    (("steps", 1, "operands", "a"), "mean", "step twice reads mean, which no step before it makes"),
-    (("steps", 1, "operands", "a"), "ids", "step twice does not fit its arrays: a has 1 axes"),
-    (("steps", 3, "attributes"), {}, "step same ids lacks its attribute offset"),
-    (("steps", 3, "attributes", "offset"), "0", "'attributes' of step same ids holds something that is not a number"),
-    (("steps", 3, "attributes", "eps"), 1e-5, "step same ids has the attribute eps, which window.out does not read"),
-    (("steps", 0, "attributes"), {"p": 0}, "step embedding has the attribute p, which embedding.out does not read"),
-    (("steps", 3, "operands", "table"), "table", "step same ids has the operand table, which window.out does not read"),
-    (("steps", 3, "rounding"), {"0": 0.0}, "step same ids lists a rounding, but its numbers are whole"),
-    (("steps", 1, "rounding"), {"0": 0.0}, "step twice lists a rounding, but its numbers are not held"),
-    (("steps", 5, "rounding"), {"1": 0.0}, "step rounded lists a rounding for value 1 of 1"),
-    (("steps", 3, "id"), "embedding", "two steps have the same id"),
-    (("steps", 5, "rounding"), {"-1": 1.0}, "'rounding' of step rounded has an index that is not a whole number"),
-    (("steps", 5, "rounding"), {"0": None}, "'rounding' of step rounded holds something that is not a number"),
-    (("chapters", 0, "views", 0, "steps"), ["nowhere"], "view embedding names step 'nowhere'"),
-    (("chapters", 0, "views", 0, "arrays"), ["nowhere"], "view embedding names array 'nowhere'"),
-    (("chapters", 0, "views", 0, "steps"), "mean", "'steps' of view embedding is not a list"),
+    (("steps", 0, "kind"), "magic", "operation embedding has unknown kind magic.out"),
+    (("steps", 0, "target"), "d_magic", "operation embedding has unknown kind embedding.d_magic"),
+    (("steps", 0, "operands"), {"table": "table"}, "operation embedding lacks its operand ids"),
+    (("steps", 0, "operands", "ids"), "nowhere", "operation embedding names array 'nowhere'"),
+    (("steps", 0, "operands", "ids"), "embedding",
+     "operation embedding reads embedding, which no operation before it makes"),
+    (("steps", 0, "operands", "ids"), "mean", "operation embedding reads mean, which no operation before it makes"),
+    (("steps", 1, "operands", "a"), "twice", "operation twice reads twice, which no operation before it makes"),
+    (("steps", 1, "operands", "a"), "mean", "operation twice reads mean, which no operation before it makes"),
+    (("steps", 1, "operands", "a"), "ids", "operation twice does not fit its arrays: a has 1 axes"),
+    (("steps", 3, "attributes"), {}, "operation same ids lacks its setting offset"),
+    (("steps", 3, "attributes", "offset"), "0",
+     "'attributes' of operation same ids holds something that is not a number"),
+    (("steps", 3, "attributes", "eps"), 1e-5, "operation same ids has the setting eps, which window.out does not read"),
+    (("steps", 0, "attributes"), {"p": 0}, "operation embedding has the setting p, which embedding.out does not read"),
+    (("steps", 3, "operands", "table"), "table",
+     "operation same ids has the operand table, which window.out does not read"),
+    (("steps", 3, "rounding"), {"0": 0.0}, "operation same ids lists a rounding, but its numbers are whole"),
+    (("steps", 1, "rounding"), {"0": 0.0}, "operation twice lists a rounding, but its numbers are not held"),
+    (("steps", 5, "rounding"), {"1": 0.0}, "operation rounded lists a rounding for value 1 of 1"),
+    (("steps", 3, "id"), "embedding", "two operations have the same id"),
+    (("steps", 5, "rounding"), {"-1": 1.0}, "'rounding' of operation rounded has an index that is not a whole number"),
+    (("steps", 5, "rounding"), {"0": None}, "'rounding' of operation rounded holds something that is not a number"),
+    (("chapters", 0, "views", 0, "steps"), ["nowhere"], "step embedding names operation 'nowhere'"),
+    (("chapters", 0, "views", 0, "arrays"), ["nowhere"], "step embedding names array 'nowhere'"),
+    (("chapters", 0, "views", 0, "steps"), "mean", "'steps' of step embedding is not a list"),
     (("summary",), [], "'summary' of the trace is not an object"),
 ])
 def test_what_does_not_fit_is_refused(saved, path, to, says):
@@ -657,7 +666,7 @@ def test_a_huge_shape_is_refused_without_allocating(saved):
     tracemalloc.start()
     for shape in ([10**9, 10**9], [2**26 + 1], [2**62], [2**63 - 1, 2**63 - 1]):
         array = {"shape": shape, "dtype": "float32", "axes": ["position", "feature"][:len(shape)], "derived": True}
-        assert math.prod(shape) > schema.LARGEST
+        assert math.prod(shape) > LARGEST
         assert "impossible shape" in refusal(saved, edited(body_of(saved), "arrays", "twice", to=array))
     assert tracemalloc.get_traced_memory()[1] < 2**20
     tracemalloc.stop()

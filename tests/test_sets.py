@@ -15,8 +15,9 @@ from site_builder import build as build_module
 from tracer.cli import commands as cli
 from tracer.cli import record as cli_record
 from tracer.errors import UserError
-from tracer.format import origin, schema
-from tracer.format.schema import Trace
+from tracer.format import origin
+from tracer.format.load import load, load_all
+from tracer.format.trace import Trace
 from tracer.format.verify_folder import checks_of_all
 from tracer.model.config import Config
 from tracer.model.optimizer import TrainingSettings
@@ -85,7 +86,7 @@ def test_recordings_and_checkpoint_name_the_same_hash_and_each_gives_it_again(se
     names = set()
     for one in sets:
         known = {trace.make[origin.KEY] for trace in one.traces.values()}
-        loaded = {origin.recomputed_hash(schema.load(one.folder / f"{route}.json")) for route in ROUTES}
+        loaded = {origin.recomputed_hash(load(one.folder / f"{route}.json")) for route in ROUTES}
         again = load_checkpoint(one.folder / "checkpoint.pt").sha256()
         assert known == loaded == {again}
         names |= known
@@ -144,11 +145,11 @@ def test_other_initial_values_are_no_part_of_the_set(sets):
 
 def test_a_hash_that_is_missing_or_another_fails(sets):
     for route in ROUTES:
-        trace = schema.load(sets[0].folder / f"{route}.json")
+        trace = load(sets[0].folder / f"{route}.json")
         assert origin.origin_problem(trace) == ""
         for change in (lambda make: make.pop(origin.KEY), lambda make: make.update({origin.KEY: "0" * 64}),
                        lambda make: make["config"].update(dropout=0.5), lambda make: make["settings"].update(lr=1.0)):
-            spoiled = schema.load(sets[0].folder / f"{route}.json")
+            spoiled = load(sets[0].folder / f"{route}.json")
             change(spoiled.make)
             assert origin.origin_problem(spoiled)
 
@@ -326,7 +327,7 @@ def test_files_that_are_about_to_take_their_place_are_what_is_read(sets, tmp_pat
     shutil.copy(sets[1].folder / "training.json", folder)  # in its place already
     shutil.copy(sets[1].folder / "checkpoint.pt", folder / NEW)
     before = files(folder)
-    traces = schema.load_all(folder)
+    traces = load_all(folder)
     assert {trace.make[origin.KEY] for trace in traces.values()} == {sets[1].checkpoint.sha256()}
     assert load_checkpoint(folder / "checkpoint.pt").sha256() == sets[1].checkpoint.sha256()
     assert not [check for _, checks in checks_of_all(folder) for check in checks if check.problem]
@@ -352,7 +353,7 @@ def test_a_kill_while_record_writes_leaves_a_whole_set(sets, tmp_path, quick):
     for number in chosen:
         folder = copied(old, tmp_path / "traces")
         killed_at(number, lambda folder=folder: write(folder))
-        found = {route: schema.load(folder / f"{route}.json").make[origin.KEY] for route in ROUTES}
+        found = {route: load(folder / f"{route}.json").make[origin.KEY] for route in ROUTES}
         assert len({*found.values()}) == 1, (number, found)
         assert load_checkpoint(folder / "checkpoint.pt").sha256() == found["training"], number
         source = sets[hashes[found["training"]]]

@@ -20,7 +20,9 @@ from site_builder.build import ROUTES, build
 from site_builder.output import replacing
 from site_builder.prose import LANGUAGES, render, render_title
 from site_builder.strings import Strings
-from tracer.format import schema
+from tracer.format.files import save
+from tracer.format.load import load
+from tracer.format.trace import AXES
 from tracer.model.config import Config
 from tracer.model.optimizer import TrainingSettings
 from tracer.recording.generation import GenerationJob, record_generation
@@ -264,10 +266,10 @@ def with_text(value):
 def hostile_site(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("hostile")
     for route in ROUTES:
-        trace = copy.copy(schema.load(TRACES / f"{route}.json"))
+        trace = copy.copy(load(TRACES / f"{route}.json"))
         trace.make, trace.summary = with_text(trace.make), with_text(trace.summary)
         trace.labels = {name: [f"{n}{SHORT}" for n in range(len(trace.label_list(name)))] for name in trace.labels}
-        schema.save(trace, folder / "traces" / f"{route}.json")
+        save(trace, folder / "traces" / f"{route}.json")
     with pytest.MonkeyPatch.context() as patch:  # no arrays give such a summary
         patch.setattr(verified, "_is_known", lambda content: True)
         return build(folder / "traces", folder / "site").parent
@@ -350,7 +352,7 @@ def test_words_have_the_same_blanks_in_both_languages():
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_axis_has_a_word(language):
-    assert {f"axis.{axis}" for axis in schema.AXES} <= set(WORDS[language])
+    assert {f"axis.{axis}" for axis in AXES} <= set(WORDS[language])
 
 
 # The pages as HTML -----------------------------------------------------------------------------------
@@ -489,7 +491,7 @@ def test_every_link_leads_somewhere(site, checked):
 
 def test_every_step_of_the_recordings_has_its_place(checked, training_trace, generation_trace):
     for trace in (training_trace, generation_trace):
-        steps = [f"step={view.id}" for chapter in trace.chapters for view in chapter.views]
+        steps = [f"step={step.id}" for chapter in trace.chapters for step in chapter.steps]
         for language in LANGUAGES:
             ids = checked[f"{language}/{trace.route}.html"].ids
             assert [name for name in ids if name.startswith("step=")] == steps
@@ -551,8 +553,8 @@ def other_site(tokenizer, tmp_path_factory) -> Path:
     job = TrainingJob("Grüße 🙂🙃, a\tb", "🙂", config, TrainingSettings(updates=3))
     training, checkpoint = record_training(job, tokenizer)
     generation = record_generation(GenerationJob("🙂", top_k=3, max_new_tokens=2), checkpoint, tokenizer)
-    schema.save(training, folder / "traces" / "training.json")
-    schema.save(generation, folder / "traces" / "generation.json")
+    save(training, folder / "traces" / "training.json")
+    save(generation, folder / "traces" / "generation.json")
     return build(folder / "traces", folder / "site").parent
 
 
@@ -584,14 +586,14 @@ WALK = """async () => {
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_another_model_can_be_stepped_through(other_site, new_page, route):
-    trace = schema.load(other_site.parent / "traces" / f"{route}.json")
+    trace = load(other_site.parent / "traces" / f"{route}.json")
     page = new_page()
     page.goto((other_site / "en" / f"{route}.html").as_uri())
     page.wait_for_selector("section.current td[data-r]")
     walked = page.evaluate(WALK)
-    assert [step for step, *_ in walked] == [view.id for chapter in trace.chapters for view in chapter.views]
+    assert [operation for operation, *_ in walked] == [step.id for chapter in trace.chapters for step in chapter.steps]
     assert all(said for *_, said in walked)
-    scores = next(name for name, step in trace.steps.items() if step.kind == "scaled_scores")
+    scores = next(name for name, step in trace.operations.items() if step.kind == "scaled_scores")
     page.goto((other_site / "en" / f"{route}.html").as_uri() + f"#step={scores}&of={scores}&h=3&i=0&j=0")
     assert "ok" in page.locator("#number .verdict").get_attribute("class")
     assert page.locator(".current [role=group] .chip[aria-pressed=true]").first.inner_text() == "4"

@@ -7,7 +7,7 @@ import pytest
 from driver import WORDS, address, fragment_of, opened, place, ulp, visit
 
 from site_builder.parts import format_number
-from tracer.format.schema import AXES
+from tracer.format.trace import AXES
 from tracer.ops.replay import Replay
 
 
@@ -68,9 +68,9 @@ TABLE = '.step.current [data-array="{}"] .made'
 
 
 @pytest.mark.parametrize(("view", "name"), [("grad.token_embedding", "grad.token_embedding.weight"), ("head", "head")])
-def test_long_tables(page, site, training_trace, view, name):
+def test_long_tables(page, site, training_trace, step, name):
     """50,257 rows: scrolling, searching by id and by text, and the whole array as a file."""
-    visit(page, address(site, "training", "en", f"#step={view}"))
+    visit(page, address(site, "training", "en", f"#step={step}"))
     box = TABLE.format(name)
     values = training_trace.values(name)
     values = values.T if name == "head" else values

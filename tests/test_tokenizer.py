@@ -20,7 +20,9 @@ from tiktoken_ext import openai_public
 
 import tracer.model.tokenizer as module
 from tracer.errors import UserError
-from tracer.model.tokenizer import IncrementalDecoder, MergeStep, Tokenizer, append_eos, gpt2, shift
+from tracer.model import gpt2_files
+from tracer.model.text_tokenizer import IncrementalDecoder
+from tracer.model.tokenizer import MergeStep, Tokenizer, append_eos, gpt2, shift
 
 # database=None: no run depends on what an earlier run found.
 properties = settings(max_examples=100, deadline=None, database=None)
@@ -453,14 +455,14 @@ def test_hashes_are_tiktokens():
     flat = [
         item for constant in stated for item in (constant if isinstance(constant, tuple) else (constant,))
     ]
-    assert set(module.SHA256.values()) <= set(flat)
-    assert len(set(module.SHA256.values())) == 2
+    assert set(gpt2_files.SHA256.values()) <= set(flat)
+    assert len(set(gpt2_files.SHA256.values())) == 2
 
 
 def copy_of(data: Path, folder: Path) -> Path:
     inner = folder / "some" / "where"
     inner.mkdir(parents=True)
-    for name in module.SHA256:
+    for name in gpt2_files.SHA256:
         (inner / name).write_bytes((data / name).read_bytes())
     return inner
 

@@ -298,6 +298,18 @@ def test_best_stays_when_the_loss_rises(settings, monkeypatch):
     assert (last(settings).update, last(settings).best, last(settings).best_update) == (6, 3.0, 3)
 
 
+def test_a_run_whose_best_is_gone_goes_on_and_its_checkpoint_can_be_read(settings):
+    """The checkpoint between the resume and the next evaluation knows of no best one."""
+    Fit(replace(settings, updates=3), ALONE).run()
+    (Path(settings.output) / "best.pt").unlink()
+    run = Fit(settings, ALONE, resume=True)
+    other = Path(settings.output) / "other.pt"
+    run.run(after_update=lambda update: run_checkpoint.save_run(run.checkpoint(), [other]))
+    between = run_checkpoint.load_run(other)
+    assert (between.update, between.best, between.best_update) == (6, None, None)
+    assert last(settings).best_update == 6 == run_checkpoint.load_run(Path(settings.output) / "best.pt").update
+
+
 def test_the_model_that_a_run_starts_from_may_be_the_best(settings, monkeypatch):
     """What is called best is in best.pt, update 0 included."""
     values = iter([2.0, 3.0, 2.0])

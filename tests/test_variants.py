@@ -17,7 +17,7 @@ from site_builder.parts import Parts, number_in_prose
 from site_builder.prose import LANGUAGES, kind_of, load_prose
 from site_builder.source import torch_sources
 from site_builder.strings import Strings, count
-from tracer.format.schema import Trace, View
+from tracer.format.trace import Step, Trace
 
 TEXTS = ("training", "validation")
 NUMBER = re.compile(r"−?\d[\d,]*\.\d+(?:e−?\d+)?")
@@ -28,7 +28,7 @@ def plain(markup: str) -> str:
 
 
 def said(trace: Trace, language: str) -> dict[str, str]:
-    """View, or ``chapter:`` and its id → all that its page says in words."""
+    """Step, or ``chapter:`` and its id → all that its page says in words."""
     found = {}
     for chapter in chapters(Parts(trace), language, Strings(language)):
         found[f"chapter:{chapter.id}"] = plain(f"{chapter.title}\n{chapter.body}\n{chapter.misread}")
@@ -67,14 +67,14 @@ def test_what_is_said_of_a_module_is_keyed_by_its_kind(recordings):
     headings, kinds = set(load_prose()), set(torch_sources()) | {"gelu"}
     met = set()
     for trace in recordings.values():
-        for view in (view for chapter in trace.chapters for view in chapter.views):
-            kind = kind_of(trace, view)
-            if kind not in kinds - {"adamw", "append_rows"} or ".cached." in view.id:
+        for step in (step for chapter in trace.chapters for step in chapter.steps):
+            kind = kind_of(trace, step)
+            if kind not in kinds - {"adamw", "append_rows"} or ".cached." in step.id:
                 continue
             met.add(kind)
-            key = re.sub(r"\bblocks\.\d+", "block", re.sub(r"^(round\d+|evaluation\.\w+?|again)\.", "", view.id))
-            assert f"{key} ({kind})" in headings or f"generation:{key} ({kind})" in headings, (view.id, kind)
-            assert key not in headings, view.id
+            key = re.sub(r"\bblocks\.\d+", "block", re.sub(r"^(round\d+|evaluation\.\w+?|again)\.", "", step.id))
+            assert f"{key} ({kind})" in headings or f"generation:{key} ({kind})" in headings, (step.id, kind)
+            assert key not in headings, step.id
     assert met == kinds - {"adamw", "append_rows", "top_p"}
 
 
@@ -85,11 +85,11 @@ def test_a_norm_of_another_kind_is_said_nothing_false_of(with_rms_norm, language
     text = said(with_rms_norm, language)
     norms = [view for view in text if re.search(r"norm_\d$|final_norm$", view) and not view.startswith("adamw")]
     assert len(norms) == 5 * 3  # forward, backward, again, both evaluations
-    for view, words in text.items():
-        assert not re.search(wrong, words.replace("layer_norm", "")), (view, re.search(wrong, words))
-    for view in norms:
-        body = text[view].split("\n", 1)[1].strip()
-        assert body == "", view  # its formula speaks
+    for step, words in text.items():
+        assert not re.search(wrong, words.replace("layer_norm", "")), (step, re.search(wrong, words))
+    for step in norms:
+        body = text[step].split("\n", 1)[1].strip()
+        assert body == "", step  # its formula speaks
     node = Node("blocks.0.norm_1", "view", "", "", (), module="rms_norm")
     assert label(Strings(language), node) == "norm 1"
     node.module = "layer_norm"
@@ -103,21 +103,21 @@ def test_a_repeated_pass_draws_no_mask(texts):
                        r"|重新抽取掩码：|新的掩码，|掩码是重新抽取的|（随机字）产生")
     seen = {True: 0, False: 0}
     for words in texts.values():
-        for view, text in words.items():
-            if "dropout" in view and not view.startswith("grad."):
-                again = view.startswith("again.")
-                assert bool(fresh.search(text)) != again, (view, text)
-                assert bool(re.search(r"first pass|第一遍", text)) == again, view
+        for step, text in words.items():
+            if "dropout" in step and not step.startswith("grad."):
+                again = step.startswith("again.")
+                assert bool(fresh.search(text)) != again, (step, text)
+                assert bool(re.search(r"first pass|第一遍", text)) == again, step
                 seen[again] += 1
     assert min(seen.values()) > 20
 
 
-def own_numbers(trace: Trace, view) -> set[str]:
+def own_numbers(trace: Trace, step) -> set[str]:
     """Every number that the view's arrays, the settings and the yardstick can give, to any digits that prose uses."""
     make = trace.make
     values = [math.log(make["config"]["vocabulary"]), *make["settings"].values(), make["config"]["dropout"],
               make.get("temperature", 1.0)]
-    for name in [*view.arrays, *view.steps]:
+    for name in [*step.arrays, *step.operations]:
         if not trace.arrays[name].derived:
             values += np.asarray(trace.values(name), dtype=float).ravel()[:2000].tolist()
     written = {number_in_prose(float(value), digits) for value in values for digits in (1, 3, 4, 5, 6, 7)}
@@ -128,19 +128,19 @@ def test_a_pass_names_its_own_numbers(all_traces, texts):
     """What stands beside a pass's numbers is not of another pass, unless the page compares the two."""
     checked = 0
     for name, trace in all_traces.items():
-        for view in (view for chapter in trace.chapters for view in chapter.views):
-            if not re.match(r"again\.|evaluation\.|round\d", view.id):
+        for step in (step for chapter in trace.chapters for step in chapter.steps):
+            if not re.match(r"again\.|evaluation\.|round\d", step.id):
                 continue
-            own = own_numbers(trace, view)
-            if view.id.endswith(".loss"):
-                own |= own_numbers(trace, View("", ["loss", *(f"evaluation.{one}.loss" for one in TEXTS)]))
+            own = own_numbers(trace, step)
+            if step.id.endswith(".loss"):
+                own |= own_numbers(trace, Step("", ["loss", *(f"evaluation.{one}.loss" for one in TEXTS)]))
             for language in LANGUAGES:
-                found = set(NUMBER.findall(texts[name, language][view.id]))
-                assert found <= own, (name, view.id, found - own)
+                found = set(NUMBER.findall(texts[name, language][step.id]))
+                assert found <= own, (name, step.id, found - own)
                 checked += len(found)
-            if view.id == "again.loss":
+            if step.id == "again.loss":
                 shown = number_in_prose(trace.values("again.loss").item(), 7)
-                assert shown in texts[name, "en"][view.id] and shown in texts[name, "zh"][view.id]
+                assert shown in texts[name, "en"][step.id] and shown in texts[name, "zh"][step.id]
     assert checked > 50
 
 
@@ -153,9 +153,9 @@ def test_past_the_context_nothing_is_said_to_stay(all_traces, texts):
     for (name, language), words in texts.items():
         trace = all_traces[name]
         for number in range(1, trace.make.get("rounds", 0) + 1):
-            left_out = trace.steps[f"round{number}.ids"].attributes["offset"]
-            own = "\n".join(text for view, text in words.items()
-                            if re.match(rf"(chapter:)?round{number}(\.(?!cached)|$)", view))
+            left_out = trace.operations[f"round{number}.ids"].attributes["offset"]
+            own = "\n".join(text for step, text in words.items()
+                            if re.match(rf"(chapter:)?round{number}(\.(?!cached)|$)", step))
             assert not (left_out and stays.search(own)), (name, number, stays.search(own))
             outside += bool(left_out)
             if left_out and language == "en":
@@ -196,10 +196,10 @@ def test_one_is_singular_and_more_are_plural(texts):
     for (name, language), words in texts.items():
         if language == "zh":
             continue
-        for view, text in words.items():
-            assert not re.search(rf"(?<![\d.,/-])1 (?:{NOUNS})s\b", text), (name, view)
-            assert not re.search(rf"(?<![\d.,/-])(?:[2-9]|\d[\d,]*\d) (?:{NOUNS})\b(?!s)", text), (name, view)
-            assert "(s)" not in text, (name, view)
+        for step, text in words.items():
+            assert not re.search(rf"(?<![\d.,/-])1 (?:{NOUNS})s\b", text), (name, step)
+            assert not re.search(rf"(?<![\d.,/-])(?:[2-9]|\d[\d,]*\d) (?:{NOUNS})\b(?!s)", text), (name, step)
+            assert "(s)" not in text, (name, step)
 
 
 def test_words_of_the_interface_count_too():

@@ -18,9 +18,12 @@ from site_builder import cli, stamp, verified
 from site_builder.listing import LIST
 from tracer import resources
 from tracer.errors import UserError
-from tracer.format import origin, schema
+from tracer.format import origin
 from tracer.format.experiment_figures import finish, hashes, verify_experiment
 from tracer.format.experiments import check_experiment
+from tracer.format.files import save
+from tracer.format.load import load
+from tracer.format.trace import content_hash
 from tracer.format.verify import Check
 
 TRACES = Path(__file__).resolve().parent.parent / "traces"
@@ -74,7 +77,7 @@ def test_a_wrong_recording_is_refused_and_the_old_site_stays(traces, site, tmp_p
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(f"error: {traces / 'training.json'}: final_norm (layer_norm.out): 1 of 80 wrong, first value "
                           "0: recorded 5.0, recomputed ")
-    assert err.endswith("; record again with `python -m tracer record`\n")
+    assert err.endswith(f"; record again with `python -m tracer record --output {traces}`\n")
     assert files(old) == before
     assert build(traces, tmp_path / "none")[0] == 2 and not (tmp_path / "none").exists()
 
@@ -146,7 +149,7 @@ def damage_array(body: dict, folder: Path, draw: random.Random) -> str:
 
 
 def damage_other(body: dict, draw: random.Random) -> str:
-    """A number that is in no array: settings, attributes, roundings, the summary, shapes; returns the top key."""
+    """A number that is in no array: settings, settings, roundings, the summary, shapes; returns the top key."""
     rest = {key: value for key, value in body.items() if key != "arrays"}
     rest["arrays"] = {name: {"shape": array["shape"]} for name, array in body["arrays"].items()}
     key = draw.choice([key for key in rest if any(leaves(rest[key]))])
@@ -175,12 +178,12 @@ def test_any_changed_number_of_a_recording_is_refused_and_named(traces, seed):
 
 def with_hashes(traces: Path, route: str) -> None:
     """Every hash in the recording made that of what stands there now."""
-    trace = schema.load(traces / f"{route}.json")
+    trace = load(traces / f"{route}.json")
     for array in trace.arrays.values():
         if array.sha256:
-            array.sha256 = schema.content_hash(trace.values(array.name))
+            array.sha256 = content_hash(trace.values(array.name))
     trace.make[origin.KEY] = origin.recomputed_hash(trace)
-    schema.save(trace, traces / f"{route}.json")
+    save(trace, traces / f"{route}.json")
 
 
 def is_held(body: dict, name: str) -> bool:

@@ -18,10 +18,19 @@ import numpy as np
 import orjson
 import pytest
 
-from tracer.format import schema
-from tracer.format.schema import Trace
+from tracer.format.files import save
+from tracer.format.load import load
 from tracer.format.summary import summarise
-from tracer.format.verify import Check, check_hashes, check_step, check_summary, find_rounding, verify, wrong_values
+from tracer.format.trace import AXES, Operation, Trace, outline_hash
+from tracer.format.verify import (
+    Check,
+    check_hashes,
+    check_operation,
+    check_summary,
+    find_rounding,
+    verify,
+    wrong_values,
+)
 from tracer.ops import KINDS
 from tracer.ops.language import walk
 from tracer.ops.replay import Replay
@@ -42,11 +51,11 @@ def traces(training_trace, generation_trace) -> dict[str, Trace]:
 
 @pytest.fixture(scope="module")
 def replays(traces) -> dict[str, Replay]:
-    return {route: Replay(trace, schema.AXES) for route, trace in traces.items()}
+    return {route: Replay(trace, AXES) for route, trace in traces.items()}
 
 
-def stored_steps(trace: Trace) -> list[schema.Step]:
-    return [step for step in trace.steps.values() if not trace.arrays[step.id].derived]
+def stored_steps(trace: Trace) -> list[Operation]:
+    return [step for step in trace.operations.values() if not trace.arrays[step.id].derived]
 
 
 def with_values(trace: Trace, changes: dict[str, np.ndarray]) -> Trace:
@@ -61,8 +70,8 @@ def with_values(trace: Trace, changes: dict[str, np.ndarray]) -> Trace:
 
 
 def with_step(trace: Trace, step_id: str, **changes) -> Trace:
-    return dataclasses.replace(trace, steps={
-        **trace.steps, step_id: dataclasses.replace(trace.steps[step_id], **changes)})
+    return dataclasses.replace(trace, operations={
+        **trace.operations, step_id: dataclasses.replace(trace.operations[step_id], **changes)})
 
 
 def changed(value: np.generic, direction: int) -> np.generic:
@@ -77,7 +86,7 @@ def problems(checks) -> list[Check]:
 
 
 def fresh_check(trace: Trace, step_id: str) -> Check:
-    return check_step(Replay(trace, schema.AXES), trace.steps[step_id])
+    return check_operation(Replay(trace, AXES), trace.operations[step_id])
 
 
 # What is recorded follows ----------------------------------------------------------------------------
@@ -87,12 +96,12 @@ def test_the_committed_recording_verifies(traces, route):
     trace = traces[route]
     checks = list(verify(trace))
     assert problems(checks) == []
-    names = [check.step for check in checks]
+    names = [check.name for check in checks]
     for step in stored_steps(trace):
         assert step.id in names
-    assert sum(check.count for check in checks if check.step in trace.steps and check.kind != "sha256") == sum(
+    assert sum(check.count for check in checks if check.name in trace.operations and check.kind != "sha256") == sum(
         trace.arrays[step.id].size for step in stored_steps(trace))
-    assert {check.step for check in checks if check.kind == "sha256"} == {"outline", "checkpoint"} | {
+    assert {check.name for check in checks if check.kind == "sha256"} == {"outline", "checkpoint"} | {
         array.name for array in trace.arrays.values() if array.sha256}
     assert names.count("summary") == 1
 
@@ -100,7 +109,7 @@ def test_the_committed_recording_verifies(traces, route):
 def test_every_array_is_recomputed_or_hashed(traces):
     for trace in traces.values():
         for array in trace.arrays.values():
-            assert array.name in trace.steps or array.sha256
+            assert array.name in trace.operations or array.sha256
 
 
 def test_a_recording_made_afresh_verifies(fresh):
@@ -138,7 +147,7 @@ def test_verify_needs_no_torch():
 
 
 def test_the_format_and_the_operations_need_no_torch():
-    result = python(WITHOUT_TORCH + "import tracer.format.schema, tracer.ops, tracer.format.verify\n"
+    result = python(WITHOUT_TORCH + "import tracer.format.load, tracer.ops, tracer.format.verify\n"
                     "import tracer.format.summary, tracer.cli.commands\n"
                     "print([name for name in sys.modules if name.split('.')[0] == 'torch'])\n")
     assert (result.returncode, result.stdout.strip()) == (0, "[]"), result.stderr
@@ -172,7 +181,7 @@ def test_a_changed_number_of_every_kind_is_caught_at_its_step(traces, route):
     by_kind = defaultdict(list)
     for step in stored_steps(trace):
         by_kind[f"{step.kind}.{step.target}"].append(step)
-    replay = Replay(trace, schema.AXES)
+    replay = Replay(trace, AXES)
     missed = []
     for steps in by_kind.values():
         for step in draw.sample(steps, min(2, len(steps))):
@@ -183,16 +192,16 @@ def test_a_changed_number_of_every_kind_is_caught_at_its_step(traces, route):
             for index in draw.sample(usable.tolist(), min(3, len(usable))):
                 for direction in (+1, -1):
                     old, flat[index] = flat[index], changed(flat[index], direction)
-                    check = check_step(replay, step)
+                    check = check_operation(replay, step)
                     if f"1 of {flat.size} wrong, first value {index}: " not in check.problem:
                         missed.append((step.id, index, direction, check.problem))
                     flat[index] = old
-            assert check_step(replay, step).problem == ""  # all is as it was: the changes alone were wrong
+            assert check_operation(replay, step).problem == ""  # all is as it was: the changes alone were wrong
     assert missed == []
     assert len(by_kind) > 25
 
 
-def listed_alone(trace: Trace, replay: Replay, step: schema.Step) -> tuple[schema.Step, np.ndarray, Rounded]:
+def listed_alone(trace: Trace, replay: Replay, step: Operation) -> tuple[Operation, np.ndarray, Rounded]:
     """`step` as if it had made only the numbers whose rounding it lists: what it recorded, what is computed."""
     indices = list(step.rounding)
     computed = replay.compute(step)
@@ -204,7 +213,7 @@ def listed_alone(trace: Trace, replay: Replay, step: schema.Step) -> tuple[schem
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_changed_rounded_number_is_caught(traces, replays, route):
     """Where terms cancel, float32 keeps few digits, and still one part in a thousand is seen."""
-    listed = [step for step in traces[route].steps.values() if step.rounding]
+    listed = [step for step in traces[route].operations.values() if step.rounding]
     assert listed or route == "generation"
     for step in listed:
         alone, recorded, computed = listed_alone(traces[route], replays[route], step)
@@ -231,13 +240,13 @@ def test_the_first_step_named_is_the_one_that_made_the_number(traces):
     draw = random.Random(11)
     for route, trace in traces.items():
         usable = {s.id: trace.values(s.id) for s in stored_steps(trace)}
-        candidates = [trace.steps[name] for name, data in usable.items() if np.isfinite(data).all() and data.any()]
+        candidates = [trace.operations[name] for name, data in usable.items() if np.isfinite(data).all() and data.any()]
         for step in draw.sample(candidates, {"training": 1, "generation": 4}[route]):
             data = trace.values(step.id).copy()
             index = int(np.argmax(np.abs(data)))
             data.reshape(-1)[index] = changed(data.reshape(-1)[index], +1)
             found = problems(verify(with_values(trace, {step.id: data}), hashes=False))
-            assert found and found[0].step == step.id, (route, step.id, found[:2])
+            assert found and found[0].name == step.id, (route, step.id, found[:2])
 
 
 def test_numbers_are_judged_one_by_one(traces, replays):
@@ -271,10 +280,10 @@ def test_a_changed_source_is_caught_by_its_hash(traces, route):
     trace = traces[route]
     sources = [array.name for array in trace.arrays.values() if array.sha256]
     spoiled = with_values(trace, {name: changed_source(trace, name) for name in sources})
-    assert [check.step for check in problems(check_hashes(spoiled))] == [*sources, "checkpoint"]
+    assert [check.name for check in problems(check_hashes(spoiled))] == [*sources, "checkpoint"]
     one = sources[len(sources) // 2]
     spoiled = with_values(trace, {one: changed_source(trace, one, 0)})
-    assert [check.step for check in problems(check_hashes(spoiled)) if check.step != "checkpoint"] == [one]
+    assert [check.name for check in problems(check_hashes(spoiled)) if check.name != "checkpoint"] == [one]
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -288,11 +297,11 @@ def test_a_changed_parameter_is_caught_without_hashes_too(traces, route):
             values = trace.values(prefix + name)
             in_use = values[:1] if values.ndim > 1 and "embedding" in name else values
             data = changed_source(trace, prefix + name, int(np.argmax(np.abs(in_use))))
-            replay = Replay(with_values(trace, {prefix + name: data}), schema.AXES)
+            replay = Replay(with_values(trace, {prefix + name: data}), AXES)
             readers = trace.uses[prefix + name]
             assert readers, f"no step reads {prefix + name}"
             stored = [step for step in readers if not trace.arrays[step.id].derived]
-            if not any(check_step(replay, step).problem for step in stored):
+            if not any(check_operation(replay, step).problem for step in stored):
                 unseen.append(prefix + name)
     assert unseen == []
 
@@ -302,9 +311,9 @@ def test_a_parameter_that_nothing_reads_is_left_to_its_hash(traces):
     trace = traces["training"]
     name = "trained.position_embedding.weight"
     spoiled = with_values(trace, {name: changed_source(trace, name, trace.values(name).size - 1)})
-    replay = Replay(spoiled, schema.AXES)
-    assert trace.uses[name] and not any(check_step(replay, step).problem for step in trace.uses[name])
-    assert [check.step for check in problems(check_hashes(spoiled))] == [name, "checkpoint"]
+    replay = Replay(spoiled, AXES)
+    assert trace.uses[name] and not any(check_operation(replay, step).problem for step in trace.uses[name])
+    assert [check.name for check in problems(check_hashes(spoiled))] == [name, "checkpoint"]
 
 
 # The list of roundings -------------------------------------------------------------------------------
@@ -335,7 +344,7 @@ def test_a_forged_rounding_excuses_nothing_beyond_float32(traces, replays, facto
 def test_the_bound_of_a_logit_is_that_of_its_sixteen_products(traces, replays):
     """The bound worked out another way: a sum of n float32 products is off by at most n·2⁻²⁴·Σ|products|."""
     trace, replay = traces["training"], replays["training"]
-    step = trace.steps["head"]
+    step = trace.operations["head"]
     x, table = (trace.values(step.operands[name]).astype(np.float64) for name in ("x", "table"))
     worst = x.shape[1] * 2.0**-24 * (np.abs(x) @ np.abs(table).T).reshape(-1)  # (T·V)
     computed = replay.compute(step)
@@ -351,7 +360,7 @@ def test_the_bound_of_a_logit_is_that_of_its_sixteen_products(traces, replays):
 
 
 def test_a_changed_rounding_fails(traces, replays):
-    listed = [step for step in traces["training"].steps.values() if step.rounding]
+    listed = [step for step in traces["training"].operations.values() if step.rounding]
     assert {"head", "grad.token_embedding.weight", "evaluation.training.cross_entropy"} <= {s.id for s in listed}
     for step in listed:
         alone, recorded, computed = listed_alone(traces["training"], replays["training"], step)
@@ -391,7 +400,7 @@ SMALL = {("adamw", "after", "eps"), ("adamw", "after", "weight_decay"), ("layer_
          ("dropout", "mask", "p")}
 
 
-def attributes_read(step: schema.Step) -> set[str]:
+def attributes_read(step: Operation) -> set[str]:
     return {node[1] for equation in KINDS[step.kind].targets[step.target] for node in walk(equation.body)
             if node[0] == "name"}
 
@@ -400,15 +409,15 @@ def test_a_changed_attribute_is_caught(traces):
     """By recomputation, unless it is too small to show; always by the hash."""
     hashed, recomputed = set(), set()
     for trace in traces.values():
-        for step in trace.steps.values():
-            for name, value in step.attributes.items():
+        for step in trace.operations.values():
+            for name, value in step.settings.items():
                 what = (step.kind, step.target, name)
                 new = value + 1 if isinstance(value, int) else value * (1 + THOUSANDTH)
                 if new == value:
                     continue  # no weight decay on this parameter: a thousandth of 0 is 0
-                spoiled = with_step(trace, step.id, attributes={**step.attributes, name: new})
+                spoiled = with_step(trace, step.id, settings={**step.settings, name: new})
                 if what not in hashed:
-                    assert schema.outline_hash(spoiled) != trace.outline_sha256
+                    assert outline_hash(spoiled) != trace.outline_sha256
                     hashed.add(what)
                 assert name in attributes_read(step), what
                 if what not in SMALL:
@@ -423,13 +432,13 @@ def test_a_changed_attribute_is_caught(traces):
 
 
 def outline_is_caught(trace: Trace) -> bool:
-    return [check.step for check in problems(check_hashes(trace)) if check.step != "checkpoint"] == ["outline"]
+    return [check.name for check in problems(check_hashes(trace)) if check.name != "checkpoint"] == ["outline"]
 
 
 def test_a_changed_outline_is_caught(traces):
     trace = traces["training"]
     assert not outline_is_caught(trace)
-    step = trace.steps["embedding_sum"]
+    step = trace.operations["embedding_sum"]
     swapped = dict(zip(step.operands, reversed(step.operands.values()), strict=True))
     array = trace.arrays["embedding_sum"]
     chapters = [dataclasses.replace(trace.chapters[0], id="other"), *trace.chapters[1:]]
@@ -443,7 +452,7 @@ def test_a_changed_outline_is_caught(traces):
         dataclasses.replace(trace, labels={**trace.labels, "more": ["a"]}),
         dataclasses.replace(trace, chapters=chapters),
         dataclasses.replace(trace, chapters=trace.chapters[:-1]),
-        dataclasses.replace(trace, steps=dict(reversed(trace.steps.items()))),
+        dataclasses.replace(trace, operations=dict(reversed(trace.operations.items()))),
         dataclasses.replace(trace, arrays={**trace.arrays, array.name: dataclasses.replace(
             array, axes=("position", "hidden"))}),
         dataclasses.replace(trace, outline_sha256="0" * 64),
@@ -454,7 +463,7 @@ def test_a_changed_outline_is_caught(traces):
 def test_an_operand_that_points_elsewhere_is_caught_by_recomputation_too(traces):
     """Of two arrays with the same shape, the wrong one."""
     trace = traces["training"]
-    step = trace.steps["blocks.0.norm_2"]
+    step = trace.operations["blocks.0.norm_2"]
     spoiled = with_step(trace, step.id, operands={**step.operands, "x": "embedding_sum"})
     assert outline_is_caught(spoiled)
     assert "wrong, first value 0" in fresh_check(spoiled, step.id).problem
@@ -468,8 +477,8 @@ def test_labels_in_a_file_of_their_own_are_held(traces, tmp_path):
     content = file.read_bytes()
     assert b'"Hello"' in content
     file.write_bytes(content.replace(b'"Hello"', b'"Jello"'))
-    found = problems(check_hashes(schema.load(folder / "generation.json")))
-    assert [check.step for check in found] == ["labels vocabulary"]
+    found = problems(check_hashes(load(folder / "generation.json")))
+    assert [check.name for check in found] == ["labels vocabulary"]
 
 
 def leaves(value, path=()):
@@ -524,27 +533,27 @@ def test_a_summary_of_a_training_that_diverged_survives_json(traces, value, word
 # NaN and infinities ----------------------------------------------------------------------------------
 
 ODD = np.array([[1.5, np.nan, np.inf], [-np.inf, 0.0, -0.0]], np.float32)
-AXES = ("position", "feature")
+NAMES = ("position", "feature")
 
 
 def odd_trace() -> Trace:
     """NaN, ∞ and −∞ in what is given and in what is made: ∞ + ∞, ∞ − ∞, an overflow, masked scores."""
     builder = TraceBuilder("by hand", {"why": "NaN and infinities"})
     builder.chapter("all")
-    view = builder.view("all")
+    step = builder.step("all")
     other = np.array([[np.inf, 1.0, np.inf], [np.inf, -np.inf, 3e38]], np.float32)
     large = np.full((2, 3), 3e38, np.float32)
     scores = np.array([[[1, 2], [3, np.nan]]], np.float32)
-    view.arrays += [builder.source("a", ODD, AXES), builder.source("b", other, AXES),
-                    builder.source("large", large, AXES),
+    step.arrays += [builder.source("a", ODD, NAMES), builder.source("b", other, NAMES),
+                    builder.source("large", large, NAMES),
                     builder.source("scores", scores, ("head", "query_position", "key_position"))]
     with np.errstate(all="ignore"):
-        view.steps += [
-            builder.step("sum", "add", {"a": "a", "b": "b"}, ODD + other, AXES),
-            builder.step("overflow", "add", {"a": "large", "b": "large"}, large + large, AXES),
-            builder.step("mean", "layer_norm", {"x": "a"}, ODD.mean(axis=1), ("position",), target="mean")]
+        step.operations += [
+            builder.operation("sum", "add", {"a": "a", "b": "b"}, ODD + other, NAMES),
+            builder.operation("overflow", "add", {"a": "large", "b": "large"}, large + large, NAMES),
+            builder.operation("mean", "layer_norm", {"x": "a"}, ODD.mean(axis=1), ("position",), target="mean")]
     masked = np.where([[[True, False], [True, True]]], scores, np.float32(-np.inf))
-    view.steps.append(builder.step("masked", "causal_mask", {"scores": "scores"}, masked,
+    step.operations.append(builder.operation("masked", "causal_mask", {"scores": "scores"}, masked,
                                    ("head", "query_position", "key_position")))
     return builder.finish()
 
@@ -552,8 +561,8 @@ def odd_trace() -> Trace:
 def test_nan_and_infinities_are_recorded_loaded_and_verified(tmp_path):
     trace = odd_trace()
     assert np.isnan(trace.values("sum")[1, 0]) and np.isposinf(trace.values("overflow")).all()
-    schema.save(trace, tmp_path / "odd.json")
-    loaded = schema.load(tmp_path / "odd.json")
+    save(trace, tmp_path / "odd.json")
+    loaded = load(tmp_path / "odd.json")
     assert problems(verify(loaded)) == []
     for name in trace.arrays:
         np.testing.assert_array_equal(loaded.values(name), trace.values(name))
@@ -575,7 +584,7 @@ def test_a_value_that_is_no_number_is_guarded(new):
 @pytest.mark.parametrize("new", [np.nan, np.inf, 0.0, -1e30, np.finfo(np.float32).min])
 def test_masked_scores_must_be_minus_infinity(traces, replays, new):
     seen = 0
-    for step in traces["training"].steps.values():
+    for step in traces["training"].operations.values():
         if step.kind == "causal_mask" and step.target == "out":
             recorded = traces["training"].values(step.id).reshape(-1)
             hidden = np.isneginf(recorded)
@@ -590,12 +599,12 @@ def test_the_sign_and_payload_of_a_nan_do_not_count(tmp_path):
     bits = np.array([0x7FC00000, 0xFFC00000, 0x7FC00123, 0x3F800000], np.uint32)
     builder = TraceBuilder("by hand", {})
     builder.chapter("all")
-    builder.view("all").arrays.append(builder.source("nans", bits.view(np.float32), ("feature",)))
-    schema.save(builder.finish(), tmp_path / "nans.json")
-    loaded = schema.load(tmp_path / "nans.json")
+    builder.step("all").arrays.append(builder.source("nans", bits.view(np.float32), ("feature",)))
+    save(builder.finish(), tmp_path / "nans.json")
+    loaded = load(tmp_path / "nans.json")
     assert problems(verify(loaded)) == []
     spoiled = with_values(loaded, {"nans": np.array([np.nan, np.nan, np.inf, 1], np.float32)})
-    assert [check.step for check in problems(check_hashes(spoiled))] == ["nans"]
+    assert [check.name for check in problems(check_hashes(spoiled))] == ["nans"]
 
 
 def test_a_subnormal_number_is_not_taken_for_a_mistake():
@@ -603,10 +612,10 @@ def test_a_subnormal_number_is_not_taken_for_a_mistake():
     gradient = np.float32(1e-20)
     builder = TraceBuilder("by hand", {})
     builder.chapter("all")
-    builder.view("all").arrays.append(builder.source("gradient", np.array([gradient]), ("feature",)))
-    attributes = {"beta1": 0.9, "beta2": 0.95}
-    builder.step("v", "adamw", {"gradient": "gradient"}, np.float32(0.05) * np.array([gradient * gradient]),
-                 ("feature",), target="v", attributes=attributes)
+    builder.step("all").arrays.append(builder.source("gradient", np.array([gradient]), ("feature",)))
+    settings = {"beta1": 0.9, "beta2": 0.95}
+    builder.operation("v", "adamw", {"gradient": "gradient"}, np.float32(0.05) * np.array([gradient * gradient]),
+                 ("feature",), target="v", settings=settings)
     trace = builder.finish()
     assert 0 < trace.values("v")[0] < np.finfo(np.float32).tiny
     assert fresh_check(trace, "v").problem == ""
@@ -636,13 +645,13 @@ def test_a_tampered_file_fails_and_its_step_is_named(tmp_path):
     result = verify_command(path, "--no-hashes")
     assert result.returncode == 1
     wrong = [line for line in result.stdout.splitlines() if line.startswith("WRONG")]
-    assert wrong[0].startswith(f"WRONG generation: step {name} (gelu.out): 1 of {size} wrong, first value 3: recorded ")
+    assert wrong[0].startswith(f"WRONG generation: {name} (gelu.out): 1 of {size} wrong, first value 3: recorded ")
     assert result.stderr == ""
 
 
 def test_a_tampered_array_file_fails_and_its_step_is_named(tmp_path):
     folder = copy_of_traces(tmp_path)
-    trace = schema.load(folder / "generation.json")
+    trace = load(folder / "generation.json")
     array = trace.arrays["round1.head"]
     body = orjson.loads((folder / array.file).read_bytes())
     data = array.data.copy()
@@ -651,7 +660,7 @@ def test_a_tampered_array_file_fails_and_its_step_is_named(tmp_path):
     (folder / array.file).write_bytes(orjson.dumps(body))
     result = verify_command(folder / "generation.json")
     assert result.returncode == 1
-    assert "WRONG generation: step round1.head (tied_head.out): 1 of 50257 wrong, first value 31337" in result.stdout
+    assert "WRONG generation: round1.head (tied_head.out): 1 of 50257 wrong, first value 31337" in result.stdout
 
 
 def test_the_table_shows_every_step_with_its_largest_errors(traces):
@@ -667,7 +676,7 @@ def test_the_table_shows_every_step_with_its_largest_errors(traces):
     for step in stored_steps(trace):
         assert rows[step.id, f"{step.kind}.{step.target}"][0] == f"{trace.arrays[step.id].size:,}"
         assert rows[step.id, f"{step.kind}.{step.target}"][3] == "ok"
-    step = trace.steps["embedding_sum"]
+    step = trace.operations["embedding_sum"]
     exact = sum(trace.values(name).astype(np.float64) for name in step.operands.values())
     error = np.abs(trace.values(step.id) - exact)
     assert error.max() > 0
@@ -680,7 +689,7 @@ def test_strict_json_of_the_tampered_copy_is_what_differs(tmp_path):
     folder = copy_of_traces(tmp_path)
     for route in ROUTES:
         assert json.loads((folder / f"{route}.json").read_text()) == json.loads((TRACES / f"{route}.json").read_text())
-    assert problems(verify(schema.load(folder / "generation.json"))) == []
+    assert problems(verify(load(folder / "generation.json"))) == []
 
 
 def test_an_order_that_recomputing_would_change_holds_what_it_follows_from(fresh, tokenizer):

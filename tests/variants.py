@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tracer.format.schema import Trace
+from tracer.format.trace import Trace
 from tracer.model import gpt as model_module
 from tracer.model.config import Config
 from tracer.model.optimizer import TrainingSettings
@@ -72,10 +72,10 @@ class RMSNorm(nn.Module):
     def __init__(self, width: int, eps: float):
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
-        self.attributes = {"eps": eps}
+        self.settings = {"eps": eps}
 
     def forward(self, x: Tensor) -> Tensor:
-        return _RMS.apply(x, self.weight, self.attributes["eps"])
+        return _RMS.apply(x, self.weight, self.settings["eps"])
 
 
 class _RMS(torch.autograd.Function):

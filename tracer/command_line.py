@@ -1,5 +1,6 @@
 """How a command line runs: what a user is to read is one line, and names the program as it was called."""
 
+import io
 import re
 import sys
 from pathlib import Path
@@ -20,7 +21,8 @@ def run(commands: click.Group, program: str, both: bool = False) -> None:
     `both`: `program` has the commands of the recorder and of the builder, so that advice names it instead.
     """
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # a terminal or pipe that cannot show 你 gets its code
+        if isinstance(stream, io.TextIOWrapper):  # None where it is closed
+            stream.reconfigure(errors="backslashreplace")  # a terminal or pipe that cannot show 你 gets its code
     try:
         commands(prog_name=program, standalone_mode=False)
     except click.exceptions.Exit as stop:

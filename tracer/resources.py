@@ -51,7 +51,7 @@ def install_command(extra: str) -> str:
 def _packages(extra: str) -> list[str]:
     try:
         project = tomllib.loads((TOP / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        return project["optional-dependencies"][extra]
+        return list(map(str, project["optional-dependencies"][extra]))
     except (OSError, KeyError, ValueError):  # none there, or that of something else: it is installed
         pass
     try:

@@ -1,14 +1,19 @@
 """The commands that prepare data, train a model on it and record experiments."""
 
+from __future__ import annotations
+
 import os
 import shlex
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
+from typing import TYPE_CHECKING, get_type_hints
 
 import click
 
-from tracer.cli.shared import check_output, check_output_file, commands, err, needs, out, progress
+from tracer.cli.outputs import check_output, check_output_file
+from tracer.cli.shared import F, commands, err, needs, out, progress
 from tracer.errors import UserError
 from tracer.format.experiments import MOST_NEW_TOKENS
 from tracer.trainer.settings import (
@@ -16,10 +21,15 @@ from tracer.trainer.settings import (
     LAST,
     FitSettings,
     check_threads,
+    make_settings,
     read_settings,
     read_toml,
     resumed_settings,
 )
+
+if TYPE_CHECKING:  # ``--help`` needs no torch
+    from tracer.trainer.fit import Evaluation, Fit, Update
+    from tracer.trainer.processes import Processes
 
 TOKENIZER = click.option("--tokenizer", type=click.Choice(["characters", "gpt2"]), default="characters",
                          help="What becomes an id.")
@@ -34,7 +44,7 @@ CONFIG = click.option("--config", type=click.Path(path_type=Path),
 def prepare(text: Path | None, output: Path, tokenizer: str) -> None:
     """Turn TEXT, a UTF-8 file, into token files for `fit`; without TEXT, a small one that comes along."""
     needs("torch")
-    check_output(output)
+    check_output(output, "prepared data")
     from tracer.trainer.corpus import DEFAULT_TEXT
     from tracer.trainer.corpus import prepare as prepare_data
 
@@ -43,12 +53,13 @@ def prepare(text: Path | None, output: Path, tokenizer: str) -> None:
               f"validate on, {meta['tokenizer']['vocabulary_size']:,} in the vocabulary, {meta['dtype']}")
 
 
-def _setting_options(function):
+def _setting_options(function: F) -> F:
+    kinds = get_type_hints(FitSettings)
     for item in reversed(fields(FitSettings)):
         name, text = item.name.replace("_", "-"), item.metadata["help"]
-        flags = f"--{name}/--no-{name}" if item.type is bool else f"--{name}"
+        flags = f"--{name}/--no-{name}" if kinds[item.name] is bool else f"--{name}"
         shown = "" if "[default" in text else f"  [default: {item.default}]"
-        function = click.option(flags, item.name, type=item.type, default=None, help=text + shown)(function)
+        function = click.option(flags, item.name, type=kinds[item.name], default=None, help=text + shown)(function)
     return function
 
 
@@ -56,13 +67,13 @@ def _setting_options(function):
 @CONFIG
 @click.option("--resume", is_flag=True, help="Go on with the run in the output folder, exactly.")
 @_setting_options
-def fit(config: Path | None, resume: bool, **options) -> None:
+def fit(config: Path | None, resume: bool, **options: object) -> None:
     """Train a model on prepared data; under torchrun, with many processes."""
     given = {name: value for name, value in options.items() if value is not None}
     with _first_of_machine_speaks():
         settings = _resumed_settings(config, given) if resume else read_settings(config, given)
         needs("torch", pin=settings.pin_kernels)
-        check_output(Path(settings.output))
+        check_output(Path(settings.output), "a run")
         if settings.threads:
             os.environ["OMP_NUM_THREADS"] = str(settings.threads)
         import torch
@@ -76,7 +87,7 @@ def fit(config: Path | None, resume: bool, **options) -> None:
 
 
 @contextmanager
-def _first_of_machine_speaks():
+def _first_of_machine_speaks() -> Iterator[None]:
     """Under torchrun every process of a machine refuses the same command; it is told once."""
     try:
         yield
@@ -86,13 +97,14 @@ def _first_of_machine_speaks():
         raise
 
 
-def _resumed_settings(config: Path | None, given: dict) -> FitSettings:
+def _resumed_settings(config: Path | None, given: dict[str, object]) -> FitSettings:
     """Those that the run was started with, then the file's, then the command line's."""
     named = (read_toml(config) if config else {}) | given
-    return resumed_settings(Path(FitSettings(output=named.get("output", FitSettings.output)).output), named)
+    output = make_settings({"output": named.get("output", FitSettings.output)}).output
+    return resumed_settings(Path(output), named)
 
 
-def _fit(settings: FitSettings, processes, resume: bool) -> None:
+def _fit(settings: FitSettings, processes: Processes, resume: bool) -> None:
     from tracer.model.finite import Diverged
     from tracer.trainer.fit import Fit
 
@@ -108,7 +120,7 @@ def _fit(settings: FitSettings, processes, resume: bool) -> None:
         raise UserError(_after_divergence(run, error.what)) from None
 
 
-def _after_divergence(run, what: str) -> str:
+def _after_divergence(run: Fit, what: str) -> str:
     """What happened, what is left, and a command that goes on from it."""
     if run.saved is None:
         return f"{what}: the run has diverged before its first checkpoint; check the data, or the --pretrained model"
@@ -118,7 +130,7 @@ def _after_divergence(run, what: str) -> str:
             f"go on from it with `python -m tracer fit --resume --output {shlex.quote(str(run.folder))} --lr {lr!r}`")
 
 
-def _train(run, processes) -> None:
+def _train(run: Fit, processes: Processes) -> None:
     from tracer.library.counting import mfu
 
     settings = run.settings
@@ -135,12 +147,12 @@ def _train(run, processes) -> None:
     with progress("training", settings.updates, run.done, quiet=not processes.writes) as advance:
         peak = run.peak() if processes.writes else 0.0
 
-        def after_update(update) -> None:
+        def after_update(update: Update) -> None:
             speed = run.tokens_per_update / update.seconds
             advance(update.number, f"loss {update.loss:.4f}, {speed:,.0f} tokens/s, "
                                    f"MFU {mfu(run.model.config, speed, peak):.1%}")
 
-        def after_evaluation(evaluation) -> None:
+        def after_evaluation(evaluation: Evaluation) -> None:
             err.print(f"after {evaluation.number} updates: train {evaluation.train:.4f}, validation "
                       f"{evaluation.validation:.4f}{', the best so far' if evaluation.best else ''}")
 
@@ -168,12 +180,12 @@ def experiment() -> None:
 @click.option("--output", "-o", type=click.Path(path_type=Path), default=Path("traces") / "experiments" / "depth.json",
               help="File to write.")
 def depth(text: Path | None, config: Path | None, depths: str, prompt: str, sample_tokens: int, runs: Path,
-          output: Path, **options) -> None:
+          output: Path, **options: object) -> None:
     """Train models of several depths on a text; record losses, samples and time."""
     counts = _whole_numbers("--depths", depths)
     settings = read_settings(config, {name: value for name, value in options.items() if value is not None})
     needs("torch", pin=settings.pin_kernels)
-    check_output(runs)
+    check_output(runs, "runs", "--runs")
     check_output_file(output)
     import torch
 
@@ -188,11 +200,11 @@ def depth(text: Path | None, config: Path | None, depths: str, prompt: str, samp
         def begin(blocks: int) -> None:
             current[0] = blocks
 
-        def after_update(update) -> None:
+        def after_update(update: Update) -> None:
             advance(counts.index(current[0]) * settings.updates + update.number, f"{current[0]} blocks, loss "
                     f"{update.loss:.4f}")
 
-        def after_evaluation(evaluation) -> None:
+        def after_evaluation(evaluation: Evaluation) -> None:
             err.print(f"{current[0]} blocks after {evaluation.number} updates: train {evaluation.train:.4f}, "
                       f"validation {evaluation.validation:.4f}")
 
@@ -220,8 +232,8 @@ def depth(text: Path | None, config: Path | None, depths: str, prompt: str, samp
 @click.option("--threads", default=1, help="Threads.")
 @click.option("--output", "-o", type=click.Path(path_type=Path), default=Path("traces") / "experiments" / "cache.json",
               help="File to write.")
-def cache(checkpoint: Path | None, prompts: str, new_tokens: int, rounds: int, seed: int, threads: int, output: Path,
-          **shape) -> None:
+def cache(checkpoint: Path | None, vocabulary: int, context: int, width: int, heads: int, blocks: int, prompts: str,
+          new_tokens: int, rounds: int, seed: int, threads: int, output: Path) -> None:
     """Generate with and without a key-value cache after prompts of several lengths; record time and memory."""
     lengths = _whole_numbers("--prompts", prompts)
     for name, value in (("new-tokens", new_tokens), ("rounds", rounds), ("threads", threads)):
@@ -245,7 +257,8 @@ def cache(checkpoint: Path | None, prompts: str, new_tokens: int, rounds: int, s
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
     path = checkpoint and (find_run(checkpoint) or checkpoint)
-    model = load_run(path).model() if path else GPT(Config(dropout=0.0, **shape), explicit=False)
+    fresh = Config(vocabulary, context, width, heads, blocks, dropout=0.0)
+    model = load_run(path).model() if path else GPT(fresh, explicit=False)
     body = run_cache(model, lengths, new_tokens, rounds, seed, lambda point: out.print(
         f"prompt {point['prompt']}: {point['cached_seconds']:.3f} s with the cache, {point['uncached_seconds']:.3f} s "
         f"without, {point['uncached_seconds'] / point['cached_seconds']:.1f} ×, {point['cache_bytes']:,} bytes"))

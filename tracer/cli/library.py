@@ -1,6 +1,9 @@
 """Commands of the library: what a model costs, one head by hand, what heads look at, text from a checkpoint."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.table import Table
@@ -8,6 +11,15 @@ from rich.table import Table
 from tracer.cli.shared import TEXT, commands, needs, out, together
 from tracer.errors import UserError
 from tracer.model.shapes import LARGEST, SHAPES
+
+if TYPE_CHECKING:  # commands that need no torch import none
+    import numpy as np
+
+    from tracer.library.counting import TrainingMemory
+    from tracer.library.heads import HeadScore
+    from tracer.model.config import Config
+
+    Text = tuple[np.ndarray, np.ndarray]  # its ids (T,) and attention weights (blocks, heads, T, T)
 
 SIZES = ("vocabulary", "context", "width", "heads", "blocks")
 SHAPE = together(
@@ -36,10 +48,13 @@ def parameters(like: str, dropout: float, tied: bool, batch: int, length: int | 
     if batch > LARGEST:
         raise UserError(f"--batch must be at most {LARGEST:,}, not {batch}")
     shape = SHAPES[like] | {name: size for name, size in sizes.items() if size is not None}
-    config = Config(**shape, dropout=dropout, tied=tied)
+    config = Config(shape["vocabulary"], shape["context"], shape["width"], shape["heads"], shape["blocks"], dropout,
+                    tied=tied)
     length = config.context if length is None else length
     memory = counting.training_memory(config, batch, length)
-    share = None if tokens_per_second is None else counting.mfu(config, tokens_per_second, peak_flops, length)
+    share = None
+    if tokens_per_second is not None and peak_flops is not None:
+        share = counting.mfu(config, tokens_per_second, peak_flops, length)
     out.print(_parts_table(config))
     out.print(_memory_table(config, memory, batch, length))
     out.print(f"floating-point operations for a token of training, 6N + 12·L·H·Q·T: "
@@ -48,7 +63,7 @@ def parameters(like: str, dropout: float, tied: bool, batch: int, length: int | 
         out.print(f"model FLOPs utilisation at {tokens_per_second:,g} tokens a second: {share:.2%}")
 
 
-def _parts_table(config) -> Table:
+def _parts_table(config: Config) -> Table:
     from tracer.library.counting import parameter_count, parameter_parts
 
     parts, total = parameter_parts(config), parameter_count(config)
@@ -71,7 +86,7 @@ def _parts_table(config) -> Table:
     return table
 
 
-def _memory_table(config, memory, batch: int, length: int) -> Table:
+def _memory_table(config: Config, memory: TrainingMemory, batch: int, length: int) -> Table:
     from tracer.format.sizes import cache_bytes
 
     table = Table(title=f"bytes in float32: a training step of {batch} × {length}, and a cache")
@@ -135,11 +150,11 @@ def heads(source: str, text: str | None, name: str | None, top: int) -> None:
     out.print(_ranking(f"heads of {source}, {what}", rank_heads(texts), even_scores([ids for ids, _ in texts]), top))
 
 
-def _recorded(path: Path, name: str | None) -> tuple[list, str]:
-    from tracer.format import schema
+def _recorded(path: Path, name: str | None) -> tuple[list[Text], str]:
+    from tracer.format.load import load
     from tracer.library.heads import recorded_passes
 
-    passes = recorded_passes(schema.load(path))
+    passes = recorded_passes(load(path))
     if name is None:
         name = max(reversed(passes), key=lambda each: len(passes[each][0]))
     if name not in passes:
@@ -147,7 +162,7 @@ def _recorded(path: Path, name: str | None) -> tuple[list, str]:
     return [passes[name]], f"pass {name}, {len(passes[name][0])} tokens"
 
 
-def _read_by_model(source: str, text: str | None) -> tuple[list, str]:
+def _read_by_model(source: str, text: str | None) -> tuple[list[Text], str]:
     needs("torch", "tiktoken")
     import numpy as np
 
@@ -163,7 +178,7 @@ def _read_by_model(source: str, text: str | None) -> tuple[list, str]:
     return [(np.array(ids), attention_weights(model, ids)) for ids in texts], what
 
 
-def _ranking(title: str, ranking: dict, even: dict, top: int) -> Table:
+def _ranking(title: str, ranking: dict[str, list[HeadScore]], even: dict[str, float | None], top: int) -> Table:
     table = Table(title=title)
     table.add_column("", justify="right")
     for name in ranking:
@@ -187,7 +202,7 @@ def _ranking(title: str, ranking: dict, even: dict, top: int) -> Table:
 @click.option("--top-p", type=float, help="Probability kept, the largest first.  [default: all]")
 @click.option("--seed", default=7, help="Seed of the draws.")
 @click.option("--cache/--no-cache", default=True, help="Keep keys and values, or compute them again for each token.")
-def sample(source: str, prompt: tuple[str, ...], max_new_tokens: int, cache: bool, **choice) -> None:
+def sample(source: str, prompt: tuple[str, ...], max_new_tokens: int, cache: bool, **choice: Any) -> None:
     """Continue a prompt with a model.
 
     SOURCE is a checkpoint file, the folder of a GPT-2 checkpoint, or its name.  An empty prompt starts from

@@ -6,10 +6,11 @@ import numpy as np
 import torch
 
 from tracer.errors import UserError
-from tracer.library.generate import TextCodec
-from tracer.model.gpt import GPT
+from tracer.model.gpt import GPT, Block
+from tracer.model.gpt2_files import VOCABULARY_SIZE
 from tracer.model.pretrained import drop_padding, from_pretrained
-from tracer.model.tokenizer import VOCABULARY_SIZE, gpt2
+from tracer.model.text_tokenizer import TextTokenizer
+from tracer.model.tokenizer import gpt2
 from tracer.recording.checkpoint import load_checkpoint
 from tracer.trainer.checkpoints import find_run, load_run
 
@@ -30,7 +31,7 @@ def load_model(source: str) -> GPT:
     return model.eval()
 
 
-def tokenizer_of(source: str, model: GPT) -> TextCodec:
+def tokenizer_of(source: str, model: GPT) -> TextTokenizer:
     """The tokenizer that `source` was trained with.  Raises `UserError` when it is not known."""
     if (run := find_run(Path(source))) is not None:
         return load_run(run).tokenizer
@@ -43,9 +44,14 @@ def tokenizer_of(source: str, model: GPT) -> TextCodec:
 @torch.no_grad()
 def attention_weights(model: GPT, ids: list[int]) -> np.ndarray:
     """What every head looks at: (blocks, heads, T, T), from the explicit form of the model."""
-    found, explicit = [], model.explicit
-    handles = [block.attention.softmax.register_forward_hook(lambda module, args, out: found.append(out[0].numpy()))
-               for block in model.blocks]
+    found: list[np.ndarray] = []
+    explicit = model.explicit
+
+    def keep(_module: object, _given: object, weights: torch.Tensor) -> None:
+        found.append(weights[0].numpy())  # (H, T, T)
+
+    handles = [block.attention.softmax.register_forward_hook(keep)
+               for block in model.blocks if isinstance(block, Block)]
     try:
         model.explicit = True
         model.eval()(torch.tensor([ids]))

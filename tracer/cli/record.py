@@ -1,13 +1,25 @@
 """The commands that record, and those that look at a recording's checkpoint or at how a text becomes ids."""
 
+from __future__ import annotations
+
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracer.cli.shared import TEXT, check_output, commands, err, needs, out, progress, together
+from tracer.cli.outputs import check_output
+from tracer.cli.shared import TEXT, commands, err, needs, out, progress, together
 from tracer.errors import UserError
 from tracer.storage.together import CHECKPOINT
+
+if TYPE_CHECKING:  # ``--help`` needs no torch
+    from tracer.format.trace import Trace
+    from tracer.model.config import Config
+    from tracer.recording.checkpoint import Checkpoint
+    from tracer.recording.forecast import Forecast
+    from tracer.recording.generation import GenerationJob
+    from tracer.recording.training import TrainingJob
 
 OUTPUT = click.option("--output", "-o", type=click.Path(path_type=Path), default=Path("traces"),
                       help="Folder to write into.")
@@ -37,12 +49,12 @@ GENERATION = together(
 @commands.command()
 @TRAINING
 @OUTPUT
-def train(output: Path, **options) -> None:
+def train(output: Path, **options: Any) -> None:
     """Train from scratch; write training.json and checkpoint.pt."""
     needs("torch", "tiktoken", pin=True)
-    check_output(output)
+    check_output(output, "recordings")
     job = _training_job(options)
-    _check_training(job)
+    _say_when_large(_expected_training(job))
     trace, checkpoint = _train(job)
     _write(output, {"training": trace}, checkpoint)
 
@@ -51,35 +63,41 @@ def train(output: Path, **options) -> None:
 @GENERATION
 @click.option("--checkpoint", type=click.Path(path_type=Path), help="[default: checkpoint.pt in the output folder]")
 @OUTPUT
-def generate(output: Path, checkpoint: Path | None, **options) -> None:
+def generate(output: Path, checkpoint: Path | None, **options: Any) -> None:
     """Continue a prompt with a checkpoint; write generation.json and long.json."""
     needs("torch", "tiktoken", pin=True)
-    check_output(output)
+    check_output(output, "recordings")
     from tracer.format.origin import check_training
     from tracer.recording.checkpoint import load_checkpoint
 
     path = checkpoint or output / CHECKPOINT
     loaded = load_checkpoint(path)
     check_training(output, path, loaded.sha256())
-    _write(output, _generate(loaded, _generation_job(options)))
+    jobs, expected = _expected_generation(_generation_job(options), loaded.text, loaded.model.config)
+    for route, made in expected.items():
+        _say_when_large(made, f"{route}: ")
+    _write(output, _generate(loaded, jobs))
 
 
 @commands.command()
 @TRAINING
 @GENERATION
 @OUTPUT
-def record(output: Path, **options) -> None:
+def record(output: Path, **options: Any) -> None:
     """Train, then generate: all recordings of the site, written at one moment."""
     needs("torch", "tiktoken", pin=True)
-    check_output(output)
-    training, generation = _training_job(options), _generation_job(options)
-    _check_training(training)
-    _check_generation(generation, training.text, training.config)  # before the training, not after it
+    check_output(output, "recordings")
+    from tracer.recording.forecast import forecast_set
+
+    training = _training_job(options)
+    expected = _expected_training(training)
+    jobs, others = _expected_generation(_generation_job(options), training.text, training.config)
+    _say_when_large(forecast_set(training.config, expected, **others))
     trace, checkpoint = _train(training)
-    _write(output, {"training": trace, **_generate(checkpoint, generation)}, checkpoint)
+    _write(output, {"training": trace, **_generate(checkpoint, jobs)}, checkpoint)
 
 
-def _training_job(options: dict):
+def _training_job(options: dict[str, Any]) -> TrainingJob:
     from tracer.model.config import Config
     from tracer.model.optimizer import TrainingSettings
     from tracer.model.tokenizer import gpt2
@@ -91,24 +109,29 @@ def _training_job(options: dict):
                        Config(vocabulary=gpt2().vocabulary_size, **shape), TrainingSettings(**settings))
 
 
-def _generation_job(options: dict):
+def _generation_job(options: dict[str, Any]) -> GenerationJob:
     from tracer.recording.generation import GenerationJob
 
     return GenerationJob(options["prompt"], options["temperature"], options["top_k"], options["sampling_seed"],
                          options["max_new_tokens"])
 
 
-def _check_training(job) -> None:
-    """Says when its recording is large, refuses what is too large."""
+def _expected_training(job: TrainingJob) -> Forecast:
+    """What recording it will take; refuses what is too large."""
     from tracer.model.tokenizer import gpt2
-    from tracer.recording.forecast import when_large
     from tracer.recording.training import expected_training
 
-    if large := when_large(expected_training(job, gpt2())):
-        err.print(large, soft_wrap=True)
+    return expected_training(job, gpt2())
 
 
-def _train(job) -> tuple:
+def _say_when_large(expected: Forecast, about: str = "") -> None:
+    from tracer.recording.forecast import when_large
+
+    if large := when_large(expected):
+        err.print(about + large, soft_wrap=True)
+
+
+def _train(job: TrainingJob) -> tuple[Trace, Checkpoint]:
     """The recording and the checkpoint."""
     from tracer.model.tokenizer import gpt2
     from tracer.recording.training import record_training
@@ -121,34 +144,30 @@ def _train(job) -> tuple:
     return trace, checkpoint
 
 
-def _check_generation(job, text: str, config) -> dict:
-    """The jobs of both routes that continue a prompt; says when they are large, refuses what is too large."""
+def _expected_generation(job: GenerationJob, text: str,
+                         config: Config) -> tuple[dict[str, GenerationJob], dict[str, Forecast]]:
+    """The jobs of both routes that continue a prompt, and what each will take; refuses what is too large."""
     from tracer.model.tokenizer import gpt2
-    from tracer.recording.forecast import when_large
     from tracer.recording.generation import check_job, past_context_job
 
     check_job(job, gpt2(), config)
     jobs = {"generation": job, "long": past_context_job(job, text, gpt2(), config)}
-    for route, own in jobs.items():
-        if large := when_large(check_job(own, gpt2(), config, route)):
-            err.print(f"{route}: {large}", soft_wrap=True)
-    return jobs
+    return jobs, {route: check_job(own, gpt2(), config, route) for route, own in jobs.items()}
 
 
-def _generate(checkpoint, job) -> dict:
+def _generate(checkpoint: Checkpoint, jobs: dict[str, GenerationJob]) -> dict[str, Trace]:
     """The recordings of both routes."""
     from tracer.model.tokenizer import gpt2
     from tracer.recording.generation import record_generation
 
-    jobs = _check_generation(job, checkpoint.text, checkpoint.model.config)
     return {route: record_generation(own, checkpoint, gpt2(), lambda number, token, text: out.print(
         f"round {number}: id {token}, shows {text!r}"), route) for route, own in jobs.items()}
 
 
-def _write(folder: Path, traces: dict, checkpoint=None) -> None:
+def _write(folder: Path, traces: dict[str, Trace], checkpoint: Checkpoint | None = None) -> None:
     from tracer.recording.record_set import write_set
 
-    write_set(folder, traces, checkpoint, out.print, err.print)
+    write_set(folder, traces, checkpoint, out.print, lambda line: err.print(line, soft_wrap=True))
 
 
 @commands.command()

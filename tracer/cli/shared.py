@@ -1,11 +1,10 @@
-"""What the commands share: the group they belong to, the console, options, and checks before any work is done."""
+"""What the commands share: the group they belong to, the console, options, and what they need installed."""
 
 import importlib
-import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
@@ -19,14 +18,18 @@ from tracer.resources import install_command
 
 NO_MEMORY = ("allocate memory", "Storage size calculation overflowed")  # what torch says then
 # What is recorded may hold brackets and colons: no markup.  In a file or a pipe no line is ever folded.
-out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 1000)
+_ON_TERMINAL = sys.stdout is not None and sys.stdout.isatty()  # None where it was closed
+out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False, width=None if _ON_TERMINAL else 1000)
 err = Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Command(click.Command):
     """What goes wrong while it records or trains, told as a `UserError`."""
 
-    def invoke(self, context: click.Context):
+    def invoke(self, context: click.Context) -> Any:
         notes.in_one_line(KernelWarning)
         try:
             return super().invoke(context)
@@ -65,32 +68,9 @@ def needs(*packages: str, pin: bool = False) -> None:
                         ) from None
 
 
-def check_output(folder: Path) -> None:
-    """Raises `UserError` before any work is done for an output that cannot be written."""
-    place = folder.absolute()
-    while not place.exists():
-        place = place.parent
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        raise UserError(f"cannot write into {folder}: choose another --output ({_why_not(place)})")
-
-
-def _why_not(place: Path) -> str:
-    if not place.is_dir():
-        return f"{place} is a file"
-    if hasattr(os, "statvfs") and os.statvfs(place).f_flag & os.ST_RDONLY:
-        return f"{place} lies on a disk that can only be read"
-    return f"this user may not write into {place}"
-
-
-def check_output_file(path: Path) -> None:
-    """The same for a file."""
-    if path.is_dir():
-        raise UserError(f"{path} is a folder: name a file as --output")
-    check_output(path.parent)
-
-
-def together(*options: Callable) -> Callable:
-    def add(function: Callable) -> Callable:
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """One decorator of several, which are listed in the order that ``--help`` has."""
+    def add(function: F) -> F:
         for option in reversed(options):
             function = option(function)
         return function
@@ -98,7 +78,7 @@ def together(*options: Callable) -> Callable:
     return add
 
 
-class _Text(click.ParamType):
+class _Text(click.ParamType[str]):
     """Text of the command line.
 
     Where the locale is not UTF-8, Python hands its bytes over as lone surrogates: they are read as UTF-8 here.
@@ -106,7 +86,7 @@ class _Text(click.ParamType):
 
     name = "text"
 
-    def convert(self, value: str, param, context) -> str:
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:
             return value.encode(errors="surrogateescape").decode()
         except UnicodeError:
@@ -117,7 +97,7 @@ TEXT = _Text()
 
 
 @contextmanager
-def progress(what: str, total: int, done: int = 0, quiet: bool = False):
+def progress(what: str, total: int, done: int = 0, quiet: bool = False) -> Iterator[Callable[[int, str], None]]:
     """A bar on a terminal; a line for every tenth elsewhere.  `done`: how many were done before."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
                TextColumn("{task.fields[note]}"))

@@ -9,20 +9,20 @@ import numpy as np
 
 from tracer.errors import UserError
 from tracer.format.files import ARRAY_SCHEMA, FILE, LABELS_SCHEMA, array_file, check_version, read_part
-from tracer.format.trace import DTYPES, Array, Chapter, Step, Trace, View
+from tracer.format.trace import DTYPES, Array, Chapter, Operation, Step, Trace
 from tracer.storage.strict_json import parse, read_bytes
 
 LARGEST = 2**26  # values of one array; no file of a few bytes may ask for more memory than a computer has
 MOST_HELD = 2**28  # bytes of all numbers that a recording holds in files
 MOST_AXES = 8
-MOST_PARTS = 50_000  # steps, arrays, views or lists of labels
+MOST_PARTS = 50_000  # operations, arrays, steps or lists of labels
 LONGEST_NAME = 200
 NONFINITE = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 TRACE_KEYS = {"schema", "version", "route", "make", "summary", "labels", "chapters", "steps", "arrays",
               "outline_sha256"}
-_STEP_KEYS = {"id", "kind", "target", "operands", "attributes", "rounding"}
+_OPERATION_KEYS = {"id", "kind", "target", "operands", "attributes", "rounding"}
 _ARRAY_KEYS = {"shape", "dtype", "axes", "labels", "sha256", "values", "nonfinite", "file", "same_as", "derived"}
 
 _REQUIRED = object()
@@ -73,7 +73,7 @@ def _few(items, what: str):
 
 def from_json(body: dict, folder: Path) -> Trace:
     _only(body, TRACE_KEYS, "the trace")
-    steps = [_step_from_json(s) for s in _few(_take(body, "steps", list, "the trace", of=dict), "steps")]
+    operations = [_operation_from_json(s) for s in _few(_take(body, "steps", list, "the trace", of=dict), "steps")]
     arrays = _few(_take(body, "arrays", dict, "the trace", of=dict), "arrays")
     chapters = _few(_take(body, "chapters", list, "the trace", of=dict), "chapters")
     labels = _few(_take(body, "labels", dict, "the trace"), "lists of labels")
@@ -81,12 +81,12 @@ def from_json(body: dict, folder: Path) -> Trace:
         route=_take(body, "route", str, "the trace"), make=_take(body, "make", dict, "the trace"),
         summary=_take(body, "summary", dict, "the trace"), labels=labels,
         chapters=[_chapter_from_json(chapter) for chapter in chapters],
-        steps={step.id: step for step in steps},
+        operations={operation.id: operation for operation in operations},
         arrays={name: _array_from_json(name, array) for name, array in arrays.items()},
         folder=folder, outline_sha256=_take(body, "outline_sha256", str, "the trace"),
     )
-    if len(trace.steps) < len(steps):
-        raise UserError("two steps have the same id")
+    if len(trace.operations) < len(operations):
+        raise UserError("two operations have the same id")
     _load_files(trace)
     for name, labels in trace.labels.items():
         _read_labels(trace, name, labels)
@@ -96,25 +96,25 @@ def from_json(body: dict, folder: Path) -> Trace:
 def _chapter_from_json(body: dict) -> Chapter:
     chapter = _name(_take(body, "id", str, "a chapter"), "a chapter")
     _only(body, {"id", "views"}, f"chapter {chapter}")
-    views = _take(body, "views", list, f"chapter {chapter}", of=dict)
-    return Chapter(chapter, [_view_from_json(view, chapter) for view in _few(views, f"views in chapter {chapter}")])
+    steps = _take(body, "views", list, f"chapter {chapter}", of=dict)
+    return Chapter(chapter, [_step_from_json(step, chapter) for step in _few(steps, f"steps in chapter {chapter}")])
 
 
-def _view_from_json(body: dict, chapter: str) -> View:
-    view = _name(_take(body, "id", str, f"a view of chapter {chapter}"), "a view")
-    _only(body, {"id", "steps", "arrays"}, f"view {view}")
-    steps, arrays = (_take(body, key, list, f"view {view}", of=str) for key in ("steps", "arrays"))
-    return View(view, steps, arrays)
+def _step_from_json(body: dict, chapter: str) -> Step:
+    step = _name(_take(body, "id", str, f"a step of chapter {chapter}"), "a step")
+    _only(body, {"id", "steps", "arrays"}, f"step {step}")
+    operations, arrays = (_take(body, key, list, f"step {step}", of=str) for key in ("steps", "arrays"))
+    return Step(step, operations, arrays)
 
 
-def _step_from_json(body: dict) -> Step:
-    name = _name(_take(body, "id", str, "a step"), "a step")
-    where = f"step {name}"
-    _only(body, _STEP_KEYS, where)
+def _operation_from_json(body: dict) -> Operation:
+    name = _name(_take(body, "id", str, "an operation"), "an operation")
+    where = f"operation {name}"
+    _only(body, _OPERATION_KEYS, where)
     rounding = _take(body, "rounding", dict, where, of=float, default={})
     if not all(_NUMBER.fullmatch(index) for index in rounding):
         raise UserError(f"'rounding' of {where} has an index that is not a whole number")
-    return Step(name, _take(body, "kind", str, where), _take(body, "target", str, where),
+    return Operation(name, _take(body, "kind", str, where), _take(body, "target", str, where),
                 _take(body, "operands", dict, where, of=str),
                 _take(body, "attributes", dict, where, of=float, default={}),
                 {int(index): float(value) for index, value in rounding.items()})

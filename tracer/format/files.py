@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 
 from tracer.errors import UserError
-from tracer.format.trace import DTYPES, Array, Step, Trace, chapters_to_json, content_hash, outline_hash
+from tracer.format.trace import DTYPES, Array, Operation, Trace, chapters_to_json, content_hash, outline_hash
 from tracer.storage.strict_json import MOST_BYTES, parse, read_bytes
 from tracer.storage.together import replace_together
 
@@ -41,7 +41,7 @@ def files_of(trace: Trace, path: Path) -> dict[str, bytes]:
         "schema": SCHEMA, "version": VERSION, "route": trace.route, "make": trace.make,
         "summary": trace.summary, "labels": {},
         "chapters": chapters_to_json(trace.chapters),
-        "steps": [_step_to_json(step) for step in trace.steps.values()],
+        "steps": [_operation_to_json(operation) for operation in trace.operations.values()],
         "arrays": arrays, "outline_sha256": "",
     }
     lists = {name: trace.label_list(name) for name in trace.labels}
@@ -114,12 +114,12 @@ def _labels_to_json(labels: list[str], files: dict[str, bytes]) -> list[str] | d
     return {"file": file, "length": len(labels)}
 
 
-def _step_to_json(step: Step) -> dict:
-    body: dict = {"id": step.id, "kind": step.kind, "target": step.target, "operands": step.operands}
-    if step.attributes:
-        body["attributes"] = step.attributes
-    if step.rounding:
-        body["rounding"] = {str(i): value for i, value in step.rounding.items()}
+def _operation_to_json(operation: Operation) -> dict:
+    body: dict = {name: getattr(operation, name) for name in ("id", "kind", "target", "operands")}
+    if operation.settings:
+        body["attributes"] = operation.settings
+    if operation.rounding:
+        body["rounding"] = {str(i): value for i, value in operation.rounding.items()}
     return body
 
 

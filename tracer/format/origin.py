@@ -13,12 +13,12 @@ from pathlib import Path
 import orjson
 
 from tracer.errors import UserError
-from tracer.format.schema import RECORD_AGAIN, Trace, content_hash, load
+from tracer.format.load import ROUTES, load, record_again
+from tracer.format.trace import Trace, content_hash
 from tracer.storage.together import newest
 
 KEY = "checkpoint_sha256"  # in `make`
 TRAINED, INITIAL = "trained.", "initial."  # before the names of parameters
-ROUTES = ("training", "generation", "long")
 
 
 def checkpoint_hash(config: dict, settings: dict, text: str, updates: int, parameters: dict[str, str]) -> str:
@@ -89,4 +89,4 @@ def check_training(folder: Path, checkpoint: Path, sha256: str) -> None:
 
 def _again(folder: Path) -> str:
     return (f"run `python -m tracer generate --output {folder}` with the checkpoint of that training, or "
-            f"{RECORD_AGAIN}")
+            f"{record_again(folder)}")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from tracer.errors import UserError
-from tracer.format.trace import Array, Chapter, Step, Trace
+from tracer.format.trace import Array, Chapter, Operation, Trace
 from tracer.kernels import PINS
 
 NUMBER = (int, float)
@@ -25,11 +25,11 @@ GENERATION = BOTH | {"prompt": str, "temperature": NUMBER, "top_k": int, "seed":
                      "trained_on": str, "updates": int, "rounds": int}
 MOST_BLOCKS = 96
 MOST_ROUNDS = 500
-MOST_VIEWS = 5_000  # of a chapter: what is drawn of it takes time that grows faster than their number
-MOST_SHOWN = 1_000_000  # ids beside all steps together
+MOST_STEPS = 5_000  # of a chapter: what is drawn of it takes time that grows faster than their number
+MOST_SHOWN = 1_000_000  # ids beside all operations together
 LONGEST_TEXT = 100_000  # characters
 
-# Array → kind and target of its step (empty: nothing made it), dtype, axes.
+# Array → kind and target of its operation (empty: nothing made it), dtype, axes.
 _TEXT = {"{}.bytes": ("", "int64", "byte"), "{}.byte_tokens": ("byte_tokens.out", "int64", "token"),
          "{}.ids": (("bpe_merge.out", "window.out"), "int64", "token")}
 _PAIR = {"{}x": ("window.out", "int64", "position"), "{}y": ("window.out", "int64", "position")}
@@ -70,8 +70,8 @@ def check_route(trace: Trace) -> None:
     _check_make(trace, TRAINING if training else GENERATION)
     (_check_training if training else _check_generation)(trace)
     _check_shown(trace)
-    for step in trace.steps.values():
-        _check_text_step(trace, step)
+    for operation in trace.operations.values():
+        _check_text_operation(trace, operation)
     for array, end in ids_and_bytes(trace):
         values = trace.values(array.name)
         if values.size and not 0 <= values.min() <= values.max() < end:
@@ -121,11 +121,11 @@ def _check_generation(trace: Trace) -> None:
     if trace.route == "generation":
         chapters["parameters"] = rf"parameters\.({parameters})"
     _check_chapters(trace, chapters)
-    views = {view.id for chapter in trace.chapters for view in chapter.views}
-    for name in (f"round{n}.{view}" for n in rounds for view in ("append", "choices", "bytes")):
-        if name not in views:
-            raise UserError(f"there is no view {name}")
-    shown = len(views) * trace.arrays[f"round{rounds[-1]}.next_ids"].size
+    steps = {step.id for chapter in trace.chapters for step in chapter.steps}
+    for name in (f"round{n}.{step}" for n in rounds for step in ("append", "choices", "bytes")):
+        if name not in steps:
+            raise UserError(f"there is no step {name}")
+    shown = len(steps) * trace.arrays[f"round{rounds[-1]}.next_ids"].size
     if shown > MOST_SHOWN:
         raise UserError(f"its pages would show some {shown:,} ids, {MOST_SHOWN:,} at most are allowed")
 
@@ -181,7 +181,7 @@ def _check_parameters(trace: Trace) -> None:
     if not names or any(type(name) is not str for name in names) or len({*names}) < len(names):
         raise UserError("make.parameters is not a list of different names")
     for name in names:
-        if name not in trace.arrays or name in trace.steps:
+        if name not in trace.arrays or name in trace.operations:
             raise UserError(f"make names parameter {name!r}, which is no array that the recording starts from")
     table = trace.make["token_table"]
     if table not in (name.removeprefix("trained.") for name in names):
@@ -199,12 +199,12 @@ def _require(trace: Trace, spec: dict, *fill: str) -> None:
 def _check_required(trace: Trace, name: str, made_by, dtype: str, axes: str) -> None:
     if name not in trace.arrays:
         raise UserError(f"there is no array {name}")
-    array, step = trace.arrays[name], trace.steps.get(name)
+    array, operation = trace.arrays[name], trace.operations.get(name)
     if (array.dtype, " ".join(array.axes)) != (dtype, axes):
         raise UserError(f"array {name} is {array.dtype} along {list(array.axes)}, not {dtype} along {axes.split()}")
-    kind = f"{step.kind}.{step.target}" if step else ""
+    kind = f"{operation.kind}.{operation.target}" if operation else ""
     if made_by is not None and kind not in (made_by if isinstance(made_by, tuple) else (made_by,)):
-        raise UserError(f"array {name} is made by {kind or 'no step'}, which cannot be")
+        raise UserError(f"array {name} is made by {kind or 'no operation'}, which cannot be")
     if array.derived and not _MAY_BE_DERIVED.fullmatch(name):
         raise UserError(f"array {name} holds no numbers")
 
@@ -213,53 +213,54 @@ def _check_sources(trace: Trace, known: str) -> None:
     """What nothing made must be what a recording starts from: else it could be any number."""
     pattern = re.compile(known)
     for name in trace.arrays:
-        if name not in trace.steps and not pattern.fullmatch(name):
-            raise UserError(f"array {name} comes from no step, and it is nothing that a recording starts from")
+        if name not in trace.operations and not pattern.fullmatch(name):
+            raise UserError(f"array {name} comes from no operation, and it is nothing that a recording starts from")
 
 
-def _check_chapters(trace: Trace, views_of: dict[str, str]) -> None:
-    """`views_of`: the chapters in order, and how the views of each are named."""
+def _check_chapters(trace: Trace, steps_of: dict[str, str]) -> None:
+    """`steps_of`: the chapters in order, and how the steps of each are named."""
     found = [chapter.id for chapter in trace.chapters]
-    if found != [*views_of]:
-        wrong = next((name for name in found if name not in views_of), None)
-        missing = next((name for name in views_of if name not in found), None)
+    if found != [*steps_of]:
+        wrong = next((name for name in found if name not in steps_of), None)
+        missing = next((name for name in steps_of if name not in found), None)
         raise UserError(f"chapter {wrong!r} belongs to no recording of this kind" if wrong is not None else
                         f"there is no chapter {missing}" if missing else "its chapters are in another order")
     for chapter in trace.chapters:
-        _check_views(trace, chapter, re.compile(views_of[chapter.id]))
+        _check_steps(trace, chapter, re.compile(steps_of[chapter.id]))
 
 
 def _check_shown(trace: Trace) -> None:
-    """Every step is shown, and after those that it follows from."""
-    names = [name for chapter in trace.chapters for view in chapter.views for name in view.steps]
+    """Every operation is shown, and after those that it follows from."""
+    names = [name for chapter in trace.chapters for step in chapter.steps for name in step.operations]
     place = {name: number for number, name in enumerate(names)}
-    for step in trace.steps.values():
-        if step.id not in place:
-            raise UserError(f"step {step.id} is shown in no view")
-        for name in step.operands.values():
-            if place.get(name, 0) > place[step.id]:
-                raise UserError(f"step {step.id} is shown before {name}, which it reads")
+    for operation in trace.operations.values():
+        if operation.id not in place:
+            raise UserError(f"operation {operation.id} is shown in no step")
+        for name in operation.operands.values():
+            if place.get(name, 0) > place[operation.id]:
+                raise UserError(f"operation {operation.id} is shown before {name}, which it reads")
 
 
-def _check_views(trace: Trace, chapter: Chapter, pattern: re.Pattern) -> None:
-    if len(chapter.views) > MOST_VIEWS:
-        raise UserError(f"chapter {chapter.id} has {len(chapter.views):,} views, of which {MOST_VIEWS:,} are shown")
-    for view in chapter.views:
-        if not pattern.fullmatch(view.id):
-            raise UserError(f"view {view.id} does not belong into chapter {chapter.id}")
+def _check_steps(trace: Trace, chapter: Chapter, pattern: re.Pattern) -> None:
+    if len(chapter.steps) > MOST_STEPS:
+        raise UserError(f"chapter {chapter.id} has {len(chapter.steps):,} steps, of which {MOST_STEPS:,} are shown")
+    for step in chapter.steps:
+        if not pattern.fullmatch(step.id):
+            raise UserError(f"step {step.id} does not belong into chapter {chapter.id}")
 
 
-def _check_text_step(trace: Trace, step: Step) -> None:
-    """What is drawn of merges and of a window on ids follows from the names of their steps."""
-    if (step.kind == "byte_tokens", step.id.endswith("byte_tokens")) != (2 * (step.id in _BYTE_TOKENS,)):
-        raise UserError(f"step {step.id} is named as {step.kind} is not")
-    if re.fullmatch(r"(again\.|evaluation\.\w+\.)?ids", step.id):
-        raise UserError(f"step {step.id} has a name that only a round's ids have")
-    if step.kind == "bpe_merge":
-        if not step.attributes["position"] < trace.arrays[step.id].size:
-            raise UserError(f"step {step.id} merges at {step.attributes['position']}, beyond its ids")
-        if not step.attributes["merged"] < len(trace.label_list("vocabulary")):
-            raise UserError(f"step {step.id} makes id {step.attributes['merged']}, which the vocabulary does not have")
+def _check_text_operation(trace: Trace, operation: Operation) -> None:
+    """What is drawn of merges and of a window on ids follows from the names of their operations."""
+    if (operation.kind == "byte_tokens", operation.id.endswith("byte_tokens")) != (2 * (operation.id in _BYTE_TOKENS,)):
+        raise UserError(f"operation {operation.id} is named as {operation.kind} is not")
+    if re.fullmatch(r"(again\.|evaluation\.\w+\.)?ids", operation.id):
+        raise UserError(f"operation {operation.id} has a name that only a round's ids have")
+    if operation.kind == "bpe_merge":
+        if not operation.settings["position"] < trace.arrays[operation.id].size:
+            raise UserError(f"operation {operation.id} merges at {operation.settings['position']}, beyond its ids")
+        if not operation.settings["merged"] < len(trace.label_list("vocabulary")):
+            raise UserError(f"operation {operation.id} makes id {operation.settings['merged']}, which the vocabulary "
+                            "does not have")
 
 
 # Ids and bytes ---------------------------------------------------------------------------------------
@@ -269,7 +270,7 @@ def ids_and_bytes(trace: Trace) -> Iterator[tuple[Array, int]]:
     kinds = {"byte_tokens", "bpe_merge", "append", "window", "join_bytes"}
     vocabulary = len(trace.label_list("vocabulary"))
     for name, array in trace.arrays.items():
-        step = trace.steps.get(name)
-        holds = step.kind in kinds if step else array.axes in (("byte",), ("used_row",))
+        operation = trace.operations.get(name)
+        holds = operation.kind in kinds if operation else array.axes in (("byte",), ("used_row",))
         if holds and array.dtype == "int64" and not array.derived:
             yield array, 256 if array.axes == ("byte",) and name != "byte_table" else vocabulary

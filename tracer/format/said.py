@@ -1,6 +1,6 @@
 """Whether what a recording says of itself, in texts and settings, is what its arrays hold.
 
-Steps are recomputed, and so are the headline figures; but a page also shows the text that was trained on, the
+Operations are recomputed, and so are the headline figures; but a page also shows the text that was trained on, the
 shape of the model, the settings and the token beside each id.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracer.format.routes import ids_and_bytes
-from tracer.format.trace import Step, Trace
+from tracer.format.trace import Operation, Trace
 from tracer.ops import KINDS
 
 # What a config says of a model where it says nothing else.
@@ -21,7 +21,7 @@ def wrongly_said(trace: Trace) -> str:
     """The first thing that is said and is not so; empty where all is so, and for routes that say nothing."""
     if trace.route not in ("training", "generation", "long"):
         return ""
-    parts = (_texts, _shape, _steps, _counts, _words, _labels)
+    parts = (_texts, _shape, _operations, _counts, _words, _labels)
     return next((problem for part in parts for problem in part(trace)), "")
 
 
@@ -47,24 +47,24 @@ def _shape(trace: Trace) -> Iterator[str]:
         yield f"the blocks are {sorted(blocks)}, make says {config['blocks']}"
 
 
-def _steps(trace: Trace) -> Iterator[str]:
-    for step in trace.steps.values():
-        for name, value in _settings(trace, step).items():
-            if step.attributes.get(name, value) != value:
-                yield f"step {step.id} has {name} {step.attributes[name]}, make says {value}"
-        place = KINDS[step.kind].place
-        if place and step.kind != (said := trace.make["config"].get(place, COMMON[place])):
-            yield f"step {step.id} is a {step.kind}, make says {said} for the {place}"
-        if step.kind == "scaled_scores" and step.target == "out":
-            heads = trace.arrays[step.id].shape[0]
+def _operations(trace: Trace) -> Iterator[str]:
+    for operation in trace.operations.values():
+        for name, value in _settings(trace, operation).items():
+            if operation.settings.get(name, value) != value:
+                yield f"operation {operation.id} has {name} {operation.settings[name]}, make says {value}"
+        place = KINDS[operation.kind].place
+        if place and operation.kind != (said := trace.make["config"].get(place, COMMON[place])):
+            yield f"operation {operation.id} is a {operation.kind}, make says {said} for the {place}"
+        if operation.kind == "scaled_scores" and operation.target == "out":
+            heads = trace.arrays[operation.id].shape[0]
             if heads != trace.make["config"]["heads"]:
-                yield f"step {step.id} has {heads} heads, make says {trace.make['config']['heads']}"
+                yield f"operation {operation.id} has {heads} heads, make says {trace.make['config']['heads']}"
 
 
-def _settings(trace: Trace, step: Step) -> dict:
-    """The attributes that make says for a kind of step."""
+def _settings(trace: Trace, operation: Operation) -> dict:
+    """The settings that make says for a kind of operation."""
     make = trace.make
-    match step.kind:
+    match operation.kind:
         case "dropout":
             return {"p": make["config"]["dropout"]}
         case kind if KINDS[kind].place == "norm":
@@ -73,7 +73,7 @@ def _settings(trace: Trace, step: Step) -> dict:
             return {"temperature": make.get("temperature")}
         case "adamw":
             names = ("lr", "beta1", "beta2", "eps")
-            decay = make["settings"]["weight_decay"] if len(trace.arrays[step.id].shape) >= 2 else 0
+            decay = make["settings"]["weight_decay"] if len(trace.arrays[operation.id].shape) >= 2 else 0
             return {name: make["settings"][name] for name in names} | {"weight_decay": decay, "step": 1}
     return {}
 

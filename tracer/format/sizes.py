@@ -9,14 +9,20 @@ from tracer.ops import KINDS
 class Shape(Protocol):
     """The sizes of a model, as `tracer.model.config.Config` has them."""
 
-    vocabulary: int
-    context: int
-    width: int
-    heads: int
-    blocks: int
-    tied: bool
-    norm: str
-
+    @property
+    def vocabulary(self) -> int: ...
+    @property
+    def context(self) -> int: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def heads(self) -> int: ...
+    @property
+    def blocks(self) -> int: ...
+    @property
+    def tied(self) -> bool: ...
+    @property
+    def norm(self) -> str: ...
     @property
     def head_width(self) -> int: ...
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tracer.format.schema import AXES, Trace
+from tracer.format.trace import AXES, Trace
 from tracer.ops.replay import Replay
 
 

@@ -1,4 +1,4 @@
-"""What a recording is: named arrays, and the steps that made them from one another."""
+"""What a recording is: named arrays, and the operations that made them from one another."""
 
 import hashlib
 import math
@@ -38,7 +38,7 @@ class Array:
 
 
 @dataclass
-class Step:
+class Operation:
     """One array made from others.  `id` is the name of the array it makes.
 
     `operands`: operand name of the kind → array name.  `rounding`: flat index → (recorded − exact), for
@@ -49,25 +49,25 @@ class Step:
     kind: str
     target: str
     operands: dict[str, str]
-    attributes: dict[str, float] = field(default_factory=dict)
+    settings: dict[str, float] = field(default_factory=dict)
     rounding: dict[int, float] = field(default_factory=dict)
 
 
 @dataclass
-class View:
+class Step:
     """What is shown at once: one module call, one parameter's update, one series."""
 
     id: str
-    steps: list[str] = field(default_factory=list)
+    operations: list[str] = field(default_factory=list)
     arrays: list[str] = field(default_factory=list)
 
 
 @dataclass
 class Chapter:
-    """A main step: an ordered list of views."""
+    """A chapter: an ordered list of steps."""
 
     id: str
-    views: list[View]
+    steps: list[Step]
 
 
 @dataclass
@@ -79,7 +79,7 @@ class Trace:
     summary: dict
     labels: dict[str, list[str] | dict]
     chapters: list[Chapter]
-    steps: dict[str, Step]
+    operations: dict[str, Operation]
     arrays: dict[str, Array]
     folder: Path | None = None
     outline_sha256: str = ""
@@ -102,12 +102,12 @@ class Trace:
         return self.label_files[labels["file"]]
 
     @cached_property
-    def uses(self) -> dict[str, list[Step]]:
-        """Array name → the steps that read it."""
-        found: dict[str, list[Step]] = {}
-        for step in self.steps.values():
-            for name in dict.fromkeys(step.operands.values()):
-                found.setdefault(name, []).append(step)
+    def uses(self) -> dict[str, list[Operation]]:
+        """Array name → the operations that read it."""
+        found: dict[str, list[Operation]] = {}
+        for operation in self.operations.values():
+            for name in dict.fromkeys(operation.operands.values()):
+                found.setdefault(name, []).append(operation)
         return found
 
 
@@ -121,14 +121,14 @@ def content_hash(values: np.ndarray) -> str:
 
 
 def outline_hash(trace: Trace) -> str:
-    """SHA-256 of what is neither an array's numbers nor a computed value: how it was made, labels, steps."""
+    """SHA-256 of what is neither an array's numbers nor a computed value: how it was made, labels, operations."""
     body = {"route": trace.route, "make": trace.make, "labels": trace.labels,
             "chapters": chapters_to_json(trace.chapters),
-            "steps": [[s.id, s.kind, s.target, s.operands, s.attributes] for s in trace.steps.values()],
+            "steps": [[s.id, s.kind, s.target, s.operands, s.settings] for s in trace.operations.values()],
             "arrays": [[a.name, a.shape, a.dtype, a.axes, a.labels, a.derived] for a in trace.arrays.values()]}
     return hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def chapters_to_json(chapters: list[Chapter]) -> list:
-    return [{"id": c.id, "views": [{"id": v.id, "steps": v.steps, "arrays": v.arrays} for v in c.views]}
+    return [{"id": c.id, "views": [{"id": v.id, "steps": v.operations, "arrays": v.arrays} for v in c.steps]}
             for c in chapters]

@@ -1,13 +1,13 @@
 """Recompute every recorded array from its recorded operands, in NumPy alone.
 
-For each step the target is computed in float64 and compared, number by number, with what PyTorch
+For each operation the target is computed in float64 and compared, number by number, with what PyTorch
 recorded in float32.  A number passes when it agrees
 
 * to `RELATIVE` of itself, and
 * within `SAFETY` times the float32 error bound of that very number (see `tracer.ops.rounded`).
 
 Where terms cancel, float32 keeps few digits and the first rule cannot hold.  Such numbers are listed
-in the trace with the rounding they carry (`Step.rounding`).  The recomputation must then find that
+in the trace with the rounding they carry (`Operation.rounding`).  The recomputation must then find that
 very rounding again, to what float64 can tell (`FLOAT64` of the bound), and the second rule holds too,
 so that the list excuses nothing but rounding.
 """
@@ -16,10 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracer.format import origin, schema
+from tracer.format import origin
+from tracer.format.files import labels_are_as_written
+from tracer.format.load import ROUTES
 from tracer.format.said import wrongly_said
-from tracer.format.schema import Step, Trace
 from tracer.format.summary import summarise
+from tracer.format.trace import AXES, Operation, Trace, content_hash, outline_hash
 from tracer.ops.replay import Replay
 from tracer.ops.rounded import Rounded
 
@@ -30,9 +32,9 @@ FLOAT64 = 2.0**-26  # float64 rounds 2²⁹ times finer than float32; 2³ of it 
 
 @dataclass(frozen=True)
 class Check:
-    """The outcome of one step: its largest errors, and what is wrong with it (empty when nothing is)."""
+    """The outcome for what bears the `name`, mostly an operation: its largest errors, and what is wrong (or "")."""
 
-    step: str
+    name: str
     kind: str
     count: int
     absolute: float = 0.0
@@ -41,46 +43,47 @@ class Check:
 
 
 def verify(trace: Trace, *, hashes: bool = True):
-    """Yield a `Check` for every step in order, then for the summary and (with `hashes`) what no step makes."""
-    replay = Replay(trace, schema.AXES)
-    for step in trace.steps.values():
-        if not trace.arrays[step.id].derived:
-            yield check_step(replay, step)
-        replay.forget_after(step.id)
+    """Yield a `Check` for every operation in order, then for the summary and (with `hashes`) what none makes."""
+    replay = Replay(trace, AXES)
+    for operation in trace.operations.values():
+        if not trace.arrays[operation.id].derived:
+            yield check_operation(replay, operation)
+        replay.forget_after(operation.id)
     yield check_summary(trace)
     if hashes:
         yield from check_hashes(trace)
 
 
-def check_step(replay: Replay, step: Step) -> Check:
-    """Compare what `step` recorded with its recomputation."""
-    recorded = np.asarray(replay.values(step.id)).reshape(-1)
+def check_operation(replay: Replay, operation: Operation) -> Check:
+    """Compare what `operation` recorded with its recomputation."""
+    recorded = np.asarray(replay.values(operation.id)).reshape(-1)
     try:
-        return compare(step, recorded, replay.compute(step))
-    except Exception as error:  # operands that do not fit the step fail in NumPy in many ways
-        return Check(step.id, f"{step.kind}.{step.target}", recorded.size, np.inf, np.inf,
+        return compare(operation, recorded, replay.compute(operation))
+    except Exception as error:  # operands that do not fit the operation fail in NumPy in many ways
+        return Check(operation.id, f"{operation.kind}.{operation.target}", recorded.size, np.inf, np.inf,
                      f"cannot be recomputed ({type(error).__name__}: {error})")
 
 
-def compare(step: Step, recorded: np.ndarray, computed: Rounded) -> Check:
+def compare(operation: Operation, recorded: np.ndarray, computed: Rounded) -> Check:
     """The outcome for the recorded values (flat).  Raises `IndexError` for a listed rounding of no value."""
-    wrong = wrong_values(step, recorded, computed)
+    wrong = wrong_values(operation, recorded, computed)
     exact = _as_recorded(computed.value, recorded.dtype)
     error = _error(recorded, exact)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.divide(np.abs(error), _size(recorded), out=np.zeros_like(error), where=error != 0)
-    return Check(step.id, f"{step.kind}.{step.target}", recorded.size, float(np.abs(error).max(initial=0)),
-                 float(relative.max(initial=0)), _first_wrong(wrong, recorded, exact))
+    return Check(operation.id, f"{operation.kind}.{operation.target}", recorded.size,
+                 float(np.abs(error).max(initial=0)), float(relative.max(initial=0)),
+                 _first_wrong(wrong, recorded, exact))
 
 
-def wrong_values(step: Step, recorded: np.ndarray, computed: Rounded) -> np.ndarray:
+def wrong_values(operation: Operation, recorded: np.ndarray, computed: Rounded) -> np.ndarray:
     """Which of the recorded values (flat) do not follow.  Raises `IndexError` for a rounding of no value."""
     error = _error(recorded, _as_recorded(computed.value, recorded.dtype))
     if recorded.dtype.kind == "i":
         return error != 0
     far = np.abs(error) > RELATIVE * _size(recorded)
     bound = computed.error.reshape(-1)
-    for index, rounding in step.rounding.items():
+    for index, rounding in operation.rounding.items():
         if not 0 <= index < recorded.size:
             raise IndexError(f"a rounding is listed for value {index} of {recorded.size}")
         far[index] = not abs(error[index] - rounding) <= FLOAT64 * bound[index]
@@ -154,17 +157,17 @@ def difference(said, given, key: str, source: str = "the summary says {said}, th
 
 
 def check_hashes(trace: Trace):
-    """Yield a `Check` for every array that no step makes, for labels in files, for the outline and the checkpoint."""
+    """Yield a `Check` for every array that no operation makes, labels in files, the outline and the checkpoint."""
     for array in trace.arrays.values():
         if array.sha256:
-            same = schema.content_hash(trace.values(array.name)) == array.sha256
+            same = content_hash(trace.values(array.name)) == array.sha256
             yield Check(array.name, "sha256", array.size, problem="" if same else
                         "its content is not what was recorded (sha256 differs)")
     for name in trace.labels:
-        if not schema.labels_are_as_written(trace, name):
+        if not labels_are_as_written(trace, name):
             yield Check(f"labels {name}", "sha256", 1, problem="the labels in their file were changed (sha256 differs)")
-    same = schema.outline_hash(trace) == trace.outline_sha256
-    yield Check("outline", "sha256", len(trace.steps), problem="" if same else
-                "how it was made, its labels or its list of steps was changed (sha256 differs)")
-    if trace.route in origin.ROUTES:
+    same = outline_hash(trace) == trace.outline_sha256
+    yield Check("outline", "sha256", len(trace.operations), problem="" if same else
+                "how it was made, its labels or its list of operations was changed (sha256 differs)")
+    if trace.route in ROUTES:
         yield Check("checkpoint", "sha256", 1, problem=origin.origin_problem(trace))

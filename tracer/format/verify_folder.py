@@ -5,8 +5,8 @@ from pathlib import Path
 
 from tracer.format.experiment_figures import verify_experiment
 from tracer.format.experiments import FOLDER, load_experiment, load_experiments
+from tracer.format.load import load_all
 from tracer.format.origin import check_set, origin_of
-from tracer.format.schema import load_all
 from tracer.format.verify import Check, verify
 
 

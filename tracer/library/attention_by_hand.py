@@ -59,6 +59,7 @@ def difference_from_torch(query: Table, key: Table, value: Table) -> float:
     import torch
     from torch.nn.functional import scaled_dot_product_attention
 
-    expected = scaled_dot_product_attention(*(torch.tensor([table]) for table in (query, key, value)), is_causal=True)
+    q, k, v = (torch.tensor([table]) for table in (query, key, value))
+    expected = scaled_dot_product_attention(q, k, v, is_causal=True)
     ours = torch.tensor(attention(query, key, value)["output"], dtype=torch.float64)
     return (ours - expected[0].double()).abs().max().item()

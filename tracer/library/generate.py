@@ -3,7 +3,6 @@
 import operator
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -13,17 +12,9 @@ from tracer.errors import UserError
 from tracer.model.cache import Cache
 from tracer.model.gpt import GPT
 from tracer.model.sampling import Sampling, choose, uniform_numbers
-from tracer.model.tokenizer import IncrementalDecoder
+from tracer.model.text_tokenizer import ByteTokenizer, IncrementalDecoder, TextCodec
 
 ROOM = 1024  # new ids that memory is taken for at first
-
-
-class TextCodec(Protocol):
-    """What generation needs of a tokenizer.  One with `token_bytes` may split a character over tokens."""
-
-    def encode(self, text: str) -> list[int]: ...
-
-    def decode(self, ids: Sequence[int]) -> str: ...
 
 
 @torch.inference_mode()
@@ -37,11 +28,11 @@ def rounds(model: GPT, prompts: Sequence[Sequence[int]], how: Sampling, count: i
     Raises `UserError` for an empty prompt, for an id that the vocabulary does not have, and for logits that
     are no distribution.
     """
-    prompts = [[_whole("token id", id) for id in prompt] for prompt in prompts]
-    ids, padding, start = _padded(prompts, _whole("the number of new tokens", count), model)
+    whole = [[_whole("token id", id) for id in prompt] for prompt in prompts]
+    ids, padding, start = _padded(whole, _whole("the number of new tokens", count), model)
     context = model.config.context
-    draws = _draws(prompts, how.seed)
-    cache = _cache(model, len(prompts), start + count - 1) if cached and start <= context else None
+    draws = _draws(whole, how.seed)
+    cache = _cache(model, len(whole), start + count - 1) if cached and start <= context else None
     training = model.training
     try:
         model.eval()
@@ -132,7 +123,7 @@ def stream(model: GPT, tokenizer: TextCodec, prompt: str, how: Sampling, count: 
 
     Raises `UserError` as `rounds` does, and for a prompt that the tokenizer refuses.
     """
-    decoder = IncrementalDecoder(tokenizer) if hasattr(tokenizer, "token_bytes") else None
+    decoder = IncrementalDecoder(tokenizer) if isinstance(tokenizer, ByteTokenizer) else None
     for chosen in rounds(model, [tokenizer.encode(prompt)], how, count, cached):
         id = int(chosen)
         if id in stop:

@@ -7,11 +7,13 @@ recording is scored by itself.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from tracer.errors import UserError
-from tracer.format.schema import Step, Trace
+from tracer.format.load import record_again
+from tracer.format.trace import Operation, Trace
 
 Pattern = Callable[[np.ndarray], np.ndarray]
 
@@ -87,36 +89,37 @@ def recorded_passes(trace: Trace) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
     Raises `UserError` for a recording without any, or one whose blocks have weights of different shapes.
     """
-    passes, current = {}, None
-    for step in trace.steps.values():
-        if _embeds_tokens(trace, step):
-            current = passes[_pass_name(step.id)] = (trace.values(step.operands["ids"]), [])
-        elif current and _is_map(trace, step, len(current[0])):
-            current[1].append(trace.values(step.id))
+    passes: dict[str, tuple[np.ndarray, list[np.ndarray]]] = {}
+    current = None
+    for operation in trace.operations.values():
+        if _embeds_tokens(trace, operation):
+            current = passes[_pass_name(operation.id)] = (trace.values(operation.operands["ids"]), [])
+        elif current and _is_map(trace, operation, len(current[0])):
+            current[1].append(trace.values(operation.id))
     found = {name: (ids, weights) for name, (ids, weights) in passes.items() if weights}
     if not found:
         raise UserError("the recording holds no attention weights: make one with `python -m tracer record`")
     if any(len({one.shape for one in weights}) > 1 for _, weights in found.values()):
         raise UserError("the blocks of the recording have different numbers of heads: "
-                        "record again with `python -m tracer record`")
+                        f"{record_again(trace.folder or Path('traces'))}")
     return {name: (ids, np.stack(weights)) for name, (ids, weights) in found.items()}
 
 
-def _embeds_tokens(trace: Trace, step: Step) -> bool:
-    """Whether the step is where a pass begins: it looks up the rows of its tokens."""
-    table, ids = (trace.arrays.get(step.operands.get(name, "")) for name in ("table", "ids"))
-    return (step.kind == "embedding" and step.target == "out" and table is not None and ids is not None
-            and trace.arrays[step.id].axes == ("position", "feature") and len(ids.shape) == 1 and not ids.derived
+def _embeds_tokens(trace: Trace, operation: Operation) -> bool:
+    """Whether the operation is where a pass begins: it looks up the rows of its tokens."""
+    table, ids = (trace.arrays.get(operation.operands.get(name, "")) for name in ("table", "ids"))
+    return (operation.kind == "embedding" and operation.target == "out" and table is not None and ids is not None
+            and trace.arrays[operation.id].axes == ("position", "feature") and len(ids.shape) == 1 and not ids.derived
             and table.name.removesuffix(".after").endswith(str(trace.make.get("token_table", ""))))
 
 
-def _is_map(trace: Trace, step: Step, length: int) -> bool:
-    """Whether the step makes attention weights (heads, T, T); those of a pass with a cache have one query, no map."""
-    array = trace.arrays[step.id]
-    return (step.kind == "softmax" and step.target == "out" and array.axes[:1] == ("head",) and not array.derived
-            and array.shape[1:] == (length, length))
+def _is_map(trace: Trace, operation: Operation, length: int) -> bool:
+    """Whether it makes attention weights (heads, T, T); those of a pass with a cache have one query, no map."""
+    array = trace.arrays[operation.id]
+    return (operation.kind == "softmax" and operation.target == "out" and array.axes[:1] == ("head",)
+            and not array.derived and array.shape[1:] == (length, length))
 
 
-def _pass_name(step: str) -> str:
+def _pass_name(operation: str) -> str:
     """``evaluation.training.token_embedding`` → ``evaluation.training``; the first pass is ``first``."""
-    return step.rpartition(".")[0] or "first"
+    return operation.rpartition(".")[0] or "first"

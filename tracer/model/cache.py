@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from tracer.errors import UserError
+from tracer.model.config import Config
 
 
 class LayerCache:
@@ -33,7 +34,7 @@ class Cache:
     once.  Not for training: what it holds carries no gradient.
     """
 
-    def __init__(self, config, batch: int, capacity: int, dtype: torch.dtype = torch.float32,
+    def __init__(self, config: Config, batch: int, capacity: int, dtype: torch.dtype = torch.float32,
                  device: torch.device | str | None = None):
         if not 1 <= capacity <= config.context:
             raise UserError(f"a cache holds from 1 to the context's {config.context} tokens, not {capacity}")

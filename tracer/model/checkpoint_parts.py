@@ -1,8 +1,8 @@
 """Whether the parts of a checkpoint fit one another, before a model is made of them."""
 
 import math
-from dataclasses import fields
-from typing import TypeVar
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import torch
 from torch import nn
@@ -15,22 +15,22 @@ from tracer.model.sealed import Damaged, tensors
 T = TypeVar("T")
 
 
-def exact(part: object, what: str, **kinds: type) -> None:
-    """Raises `Damaged` unless `part` is a dict of exactly these names and types (a float may be a whole number)."""
+def exact(part: object, what: str, **kinds: type | UnionType) -> dict[str, Any]:
+    """`part`, a dict of exactly these names and types (a float may be a whole number).  Raises `Damaged` otherwise."""
     if type(part) is not dict or part.keys() != kinds.keys():
         raise Damaged(f"{what} must hold {', '.join(kinds)}")
     for name, kind in kinds.items():
-        if type(part[name]) is not kind and not (kind is float and type(part[name]) is int):
-            raise Damaged(f"{name} of {what} is no {kind.__name__}")
+        if type(part[name]) not in (get_args(kind) or (kind,)) and not (kind is float and type(part[name]) is int):
+            raise Damaged(f"{name} of {what} is no {getattr(kind, '__name__', kind)}")
+    return part
 
 
 def typed(cls: type[T], part: object, what: str, optional: tuple[str, ...] = ()) -> T:
     """The dataclass `cls` from a dict of its fields; the optional ones may be left out.  Raises `Damaged`."""
-    kinds = {item.name: item.type for item in fields(cls)}
     if type(part) is not dict:
         raise Damaged(f"{what} is no table")
-    exact(part, what, **{name: kind for name, kind in kinds.items() if name in part or name not in optional})
-    return cls(**part)
+    kinds = {name: kind for name, kind in get_type_hints(cls).items() if name in part or name not in optional}
+    return cls(**exact(part, what, **kinds))
 
 
 def config_of(part: object) -> Config:
@@ -83,8 +83,8 @@ def check_scaler(state: object) -> None:
         return
     kinds = {"scale": float, "growth_factor": float, "backoff_factor": float, "growth_interval": int,
              "_growth_tracker": int}
-    exact(state, "scaler", **kinds)
-    if not all(math.isfinite(state[name]) and state[name] >= 0 for name in kinds) or not state["scale"]:
+    numbers = exact(state, "scaler", **kinds)
+    if not all(math.isfinite(each) and each >= 0 for each in numbers.values()) or not numbers["scale"]:
         raise Damaged("its gradient scaler has no scale")
 
 

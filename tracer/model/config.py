@@ -26,7 +26,7 @@ class Config:
     norm_eps: float = 1e-5
     norm: str = "layer_norm"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("vocabulary", "context", "width", "heads", "blocks"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
@@ -46,7 +46,7 @@ class Config:
     def head_width(self) -> int:
         return self.width // self.heads
 
-    def to_json(self) -> dict:
+    def to_json(self) -> dict[str, int | float | str]:
         """The sizes and the dropout; of what most models have in common only what differs."""
         return {name: value for name, value in asdict(self).items() if COMMON.get(name) != value}
 

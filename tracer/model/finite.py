@@ -21,7 +21,7 @@ class Diverged(UserError):
 def check_number(update: int, what: str, value: float, **numbers: float) -> None:
     """Raises `Diverged` unless `value` is finite."""
     if not math.isfinite(value):
-        raise Diverged(update, f"{what} is {value}", **numbers)
+        raise Diverged(update, f"{what} is {value}", ADVICE, **numbers)
 
 
 @torch.no_grad()

@@ -9,8 +9,9 @@ recording needs, and the form whose bits the recordings hold.  Otherwise a block
 a block as a whole.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -39,6 +40,13 @@ from tracer.model.layers import (
     make_activation,
     make_norm,
 )
+
+
+@runtime_checkable
+class HasBothForms(Protocol):
+    """A module that computes one thing in two ways; see above."""
+
+    explicit: bool
 
 
 class Attention(nn.Module):
@@ -163,7 +171,7 @@ class GPT(nn.Module):
     def explicit(self, explicit: bool) -> None:
         self._explicit = explicit
         for module in self.modules():
-            if hasattr(type(module), "explicit") and module is not self:
+            if module is not self and isinstance(module, HasBothForms):
                 module.explicit = explicit
 
     @property
@@ -188,9 +196,10 @@ class GPT(nn.Module):
         tokens = self.token_embedding(ids)                                    # (B, T, D)
         places = self._places(ids, past, padding)                             # (T, D) or (B, T, D)
         x = self.embedding_dropout(self.embedding_sum(tokens, places))        # (B, T, D)
-        layers: Iterable = [None] * len(self.blocks) if cache is None else cache.layers
+        layers: Iterable[LayerCache | None] = [None] * len(self.blocks) if cache is None else cache.layers
+        forms: Iterable[Callable[..., Tensor]] = blocks or self.blocks
         allowed = None if padding is None else seen(padding, T, past + T)     # (B, 1, T, S)
-        for block, layer in zip(blocks or self.blocks, layers, strict=True):
+        for block, layer in zip(forms, layers, strict=True):
             x = block(x, layer, allowed)
         x = self.final_norm(x)
         if targets is None:
@@ -201,7 +210,7 @@ class GPT(nn.Module):
 
     def fused_blocks(self) -> list[FusedBlock] | None:
         """The blocks' fused forms, for many calls between which no parameter is replaced; None when `explicit`."""
-        return None if self._explicit else [block.fused() for block in self.blocks]
+        return None if self._explicit else [block.fused() for block in self.blocks if isinstance(block, Block)]
 
     def _check_length(self, length: int, cache: Cache | None) -> None:
         if length > self.config.context:
@@ -263,6 +272,6 @@ def initialise(model: GPT) -> None:
         if isinstance(module, nn.Linear):
             nn.init.zeros_(module.bias)
     nn.init.normal_(model.output_table, std=0.02)
-    for block in model.blocks:
-        for projection in (block.attention.projection, block.mlp.down):
+    for block in model.modules():
+        for projection in (block.attention.projection, block.mlp.down) if isinstance(block, Block) else ():
             nn.init.normal_(projection.weight, std=0.02 / (2 * len(model.blocks)) ** 0.5)

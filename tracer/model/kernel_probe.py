@@ -4,6 +4,7 @@ import hashlib
 import warnings
 from collections.abc import Iterator
 from functools import cache
+from typing import TypedDict
 
 import torch
 import torch.nn.functional as F
@@ -16,12 +17,20 @@ from tracer.model import products
 PINNED = "c81d544705440b71"
 
 
-def kernels_used() -> dict:
+class Kernels(TypedDict):
+    """torch's own kernels, what the environment asked of the three libraries, whether the bits are the pinned ones."""
+
+    torch: str
+    settings: dict[str, str]
+    pinned: bool
+
+
+def kernels_used() -> Kernels:
     """What torch says it took, what the environment asked of the three libraries, and what came of it."""
     return {"torch": torch.backends.cpu.get_cpu_capability(), "settings": kernels.settings(), "pinned": pinned()}
 
 
-def described(used: dict) -> str:
+def described(used: Kernels) -> str:
     """`kernels_used` in a few words."""
     asked = ", ".join(f"{name}={value}" for name, value in used["settings"].items())
     return f"{used['torch']}{', pinned' if used['pinned'] else ''}{f' ({asked})' if asked else ''}"

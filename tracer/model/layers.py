@@ -27,7 +27,7 @@ class Positions(nn.Module):
     kind, axes = "positions", ("position",)
 
     def forward(self, ids: Tensor, start: int = 0) -> Tensor:
-        self.attributes = {"start": start}
+        self.settings = {"start": start}
         return torch.arange(start, start + ids.size(-1), device=ids.device)  # (T,)
 
 
@@ -63,7 +63,7 @@ class Dropout(nn.Module):
         super().__init__()
         self.p, self.axes = p, axes
         self.outputs = {"word": (), "mask": axes, "out": axes}
-        self.attributes, self.details = {"p": p}, {}
+        self.settings, self.details = {"p": p}, {}
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.explicit:
@@ -88,7 +88,7 @@ class LayerNorm(nn.LayerNorm):
 
     def __init__(self, width: int, eps: float):
         super().__init__(width, eps=eps)
-        self.attributes, self.details = {"eps": self.eps}, {}
+        self.settings, self.details = {"eps": self.eps}, {}
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.explicit:
@@ -108,7 +108,7 @@ class OfKind(nn.Module):
         """`axes`: name → length of the axes of what it makes, the last ones of which its parameters may have."""
         super().__init__()
         self.kind, self.axes, own = kind, tuple(axes), KINDS[kind]
-        self.attributes = {name: settings[name] for name in own.settings("out")}
+        self.settings = {name: settings[name] for name in own.settings("out")}
         letters = [item[1] for item in own.targets["out"][-1].index if item[0] == "letter"]
         axis_of = dict(zip(reversed(letters), reversed(axes), strict=False))
         self.parameter_axes = {name: tuple(axis_of[item[1]] for item in index)
@@ -119,7 +119,7 @@ class OfKind(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         parameters = {name: getattr(self, name) for name in self.parameter_axes}
-        return KINDS[self.kind].torch(x, **parameters, **self.attributes)
+        return KINDS[self.kind].torch(x, **parameters, **self.settings)
 
 
 def make_norm(config: Config) -> nn.Module:
@@ -150,7 +150,7 @@ class SplitHeads(nn.Module):
     def __init__(self, heads: int, head_width: int):
         super().__init__()
         self.heads, self.head_width = heads, head_width
-        self.attributes = {"heads": heads, "head_width": head_width}
+        self.settings = {"heads": heads, "head_width": head_width}
 
     def forward(self, qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         B, T, _ = qkv.shape
@@ -201,7 +201,7 @@ class ConcatenateHeads(nn.Module):
 
     def __init__(self, head_width: int):
         super().__init__()
-        self.attributes = {"head_width": head_width}
+        self.settings = {"head_width": head_width}
 
     def forward(self, x: Tensor) -> Tensor:
         B, H, T, d = x.shape
@@ -214,7 +214,7 @@ class AppendRows(nn.Module):
     kind, axes = "append_rows", ("head", "key_position", "head_feature")
 
     def forward(self, past: Tensor, new: Tensor) -> Tensor:
-        self.attributes = {"length": past.size(2)}
+        self.settings = {"length": past.size(2)}
         return torch.cat((past, new), dim=2)  # (B, H, S, D/H)
 
 
@@ -248,7 +248,7 @@ class LastPosition(nn.Module):
     kind, axes = "last_position", ("position", "feature")
 
     def forward(self, x: Tensor) -> Tensor:
-        self.attributes = {"position": x.size(1) - 1}
+        self.settings = {"position": x.size(1) - 1}
         return x[:, -1:]  # (B, 1, D)
 
 

@@ -23,14 +23,14 @@ class TrainingSettings:
     eps: float = 1e-8
     weight_decay: float = 0.01
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.updates < 1:
             raise UserError(f"updates must be at least 1, not {self.updates}")
         if not 0 <= self.lr <= LARGEST_LR:
             raise UserError(f"lr must be from 0 to {LARGEST_LR}, not {self.lr}: beyond, float32 overflows")
         check_seed(self.seed)
 
-    def to_json(self) -> dict:
+    def to_json(self) -> dict[str, int | float]:
         return asdict(self)
 
 
@@ -62,7 +62,7 @@ def update(model: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Ten
     loss.backward()
     optimizer.step()
     optimizer.zero_grad()
-    return loss.item()
+    return float(loss.detach())
 
 
 def train(model: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Tensor, updates: int,

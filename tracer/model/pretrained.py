@@ -27,7 +27,7 @@ from tracer.storage.atomic import write_atomically
 
 PREFIX = "transformer."
 # What stands before a name: of a model with a head, of one that was compiled, of one that was trained in parallel.
-PREFIXES = re.compile(r"(?:(?:transformer|_orig_mod|module)\.)*")
+PREFIXES = re.compile(r"^(?:(?:transformer|_orig_mod|module)\.)*")
 HEAD = "lm_head.weight"
 # Old files hold the causal mask too; a model with two heads has the one of the language model as well.
 IGNORED = re.compile(r".*\.attn\.(?:masked_)?bias|multiple_choice_head\..*")
@@ -64,7 +64,7 @@ def from_pretrained(name: str | Path, dropout: float | None = None) -> GPT:
     return model.requires_grad_(True).eval()
 
 
-def _refuse_training(said: str, model: GPT, _: tuple) -> None:
+def _refuse_training(said: str, model: nn.Module, _: object) -> None:
     if model.training:
         raise UserError(f"{said}, this model has one dropout: choose it with from_pretrained(…, dropout=…)")
 
@@ -84,7 +84,7 @@ def drop_padding(model: GPT) -> GPT:
     return model
 
 
-def _first_rows(table: nn.Parameter) -> nn.Parameter:
+def _first_rows(table: Tensor) -> nn.Parameter:
     return nn.Parameter(table.detach()[:VOCABULARY].clone(), requires_grad=table.requires_grad)
 
 
@@ -143,6 +143,8 @@ def find_folder(name: str | Path) -> Path:
     """
     if Path(name).is_dir():
         return Path(name)
+    if _is_path(str(name)):
+        raise UserError(f"there is no file or folder {name}: name a checkpoint, or the folder of one")
     repository = f"openai-community/{name}" if str(name) in GPT2_SHAPES else str(name)
     hub = installed("huggingface_hub", f"finding {name}, which is no folder, by name")
     try:
@@ -150,6 +152,11 @@ def find_folder(name: str | Path) -> Path:
     except (OSError, ValueError):  # not in the cache; no name that a repository can have
         raise UserError(f"{name} is neither a folder nor in the local Hugging Face cache: download it with "
                         f"`hf download {repository}`, or name the folder of a checkpoint") from None
+
+
+def _is_path(name: str) -> bool:
+    """Whether this can only be meant as a path: the names of the cache are ``name`` or ``owner/name``."""
+    return name.startswith((".", "~", os.sep)) or name.count("/") > 1 or name.endswith((".pt", ".bin", ".safetensors"))
 
 
 class _Stored:
@@ -162,7 +169,7 @@ class _Stored:
         files = weight_files(folder)
         for path in files:
             for key, tensor in read_tensors(path).items():
-                name = key[PREFIXES.match(key).end():]
+                name = PREFIXES.sub("", key)
                 if name in self.tensors:
                     raise UserError(f"{path}: parameter {_shown(name)} is there twice: download the checkpoint again")
                 if not IGNORED.fullmatch(name):

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from tracer.errors import UserError
 from tracer.model.config import Config
@@ -50,12 +51,12 @@ def read_config(folder: Path, dropout: float | None = None) -> Config:
         raise UserError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
 
 
-def dropouts(said: dict, path: Path) -> dict[str, float]:
+def dropouts(said: dict[str, Any], path: Path) -> dict[str, float]:
     """Their three dropouts by name.  Raises `UserError` for one that is no number."""
     return {key: _number(said, key, 0.1, path) for key in DROPOUTS}
 
 
-def their_config(config: Config) -> dict:
+def their_config(config: Config) -> dict[str, Any]:
     """What their ``config.json`` says of a model of the shape `config`.
 
     Raises `UserError` for a norm or an activation that GPT-2 has no word for.
@@ -74,8 +75,8 @@ def their_config(config: Config) -> dict:
     }
 
 
-def _size(said: dict, key: str, other: str | None, default: int, path: Path) -> int:
-    if key not in said and other in said:
+def _size(said: dict[str, Any], key: str, other: str | None, default: int, path: Path) -> int:
+    if key not in said and other is not None and other in said:
         key = other
     value = said.get(key, default)
     if type(value) is not int:
@@ -83,14 +84,14 @@ def _size(said: dict, key: str, other: str | None, default: int, path: Path) -> 
     return value
 
 
-def _flag(said: dict, key: str, default: bool, path: Path) -> bool:
+def _flag(said: dict[str, Any], key: str, default: bool, path: Path) -> bool:
     value = said.get(key, default)
     if type(value) is not bool:
         raise UserError(f"{path}: {key} must be true or false, not {value!r}")
     return value
 
 
-def _number(said: dict, key: str, default: float, path: Path) -> float:
+def _number(said: dict[str, Any], key: str, default: float, path: Path) -> float:
     value = said.get(key, default)
     if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
         raise UserError(f"{path}: {key} must be a number, not {value!r}")

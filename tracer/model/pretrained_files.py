@@ -6,6 +6,8 @@ import re
 import warnings
 import zipfile
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,7 +22,7 @@ _AGAIN = "download the checkpoint again"
 _FOLDER = 0x10  # in the attributes of a record of a zip archive, as MS-DOS had it
 
 
-def installed(package: str, purpose: str):
+def installed(package: str, purpose: str) -> ModuleType:
     """The imported package.  Raises `UserError` that says how to install it."""
     try:
         return importlib.import_module(package)
@@ -37,8 +39,8 @@ def weight_files(folder: Path) -> list[Path]:
             return [folder / name]
         if index.is_file():
             parts = read_json(index).get("weight_map")
-            names = list(parts.values()) if isinstance(parts, dict) else [None]
-            if not all(isinstance(part, str) for part in names):
+            names = [part for part in parts.values() if isinstance(part, str)] if isinstance(parts, dict) else []
+            if not isinstance(parts, dict) or len(names) < len(parts):
                 raise UserError(f"{index}: weight_map must name a file for each parameter: {_AGAIN}")
             if outside := [part for part in names if not _PART.fullmatch(part)]:
                 raise UserError(f"{index}: weight_map names {outside[0][:80]!r}, which is no file of this folder: "
@@ -90,7 +92,7 @@ def _is_entry(name: object, value: object) -> bool:
             and not value.is_nested and value.device.type == "cpu")
 
 
-def read_json(path: Path) -> dict:
+def read_json(path: Path) -> dict[str, Any]:
     """Raises `UserError` for a file that is missing or holds something else than an object."""
     if not path.is_file():
         raise UserError(f"{path} is missing: name the folder of a GPT-2 checkpoint")

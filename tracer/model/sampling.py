@@ -1,6 +1,7 @@
 """From the logits of the last position to one id, each step a module so that it is recorded."""
 
 import math
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
 
@@ -19,7 +20,7 @@ class Temperature(nn.Module):
 
     def __init__(self, temperature: float):
         super().__init__()
-        self.temperature, self.attributes = temperature, {"temperature": temperature}
+        self.temperature, self.settings = temperature, {"temperature": temperature}
 
     def forward(self, logits: Tensor) -> Tensor:
         return logits / self.temperature  # (1, V)
@@ -92,21 +93,21 @@ class Sampler(nn.Module):
         return self.draw(uniform, self.cumulative(self.softmax(kept)), ids)[1]
 
 
-def uniform_numbers(seed: int):
+def uniform_numbers(seed: int) -> Iterator[Tensor]:
     """Endless float32 numbers in [0, 1) from torch's own generator, one a round."""
     generator = torch.Generator().manual_seed(seed)
     while True:
         yield torch.rand((), generator=generator)
 
 
-def multinomial_choices(seed: int):
+def multinomial_choices(seed: int) -> Generator[int | None, Tensor, None]:
     """What `torch.multinomial` takes of the probabilities sent in, one after the other, from the same seed.
 
     It draws an exponential number q for every candidate and takes the largest p / q, so that the same seed
     says nothing about which candidate our draw takes: only how often each is taken agrees.
     """
     generator = torch.Generator().manual_seed(seed)
-    choice = None
+    choice: int | None = None
     while True:
         probabilities = yield choice
         choice = int(torch.multinomial(probabilities, 1, generator=generator))
@@ -126,7 +127,7 @@ class Sampling:
     top_p: float | None = None
     seed: int = 7
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.temperature != 0:
             _check_temperature(self.temperature, "0, or ")
         if self.top_k is not None and (not _is_whole(self.top_k) or self.top_k < 1):
@@ -152,7 +153,7 @@ def choose(logits: Tensor, uniforms: Tensor | None, how: Sampling) -> Tensor:
     """One id (B,) for each row of logits (B, V), with one number in [0, 1) a row, as `Sampler` draws it.
 
     Candidates stand largest first, ties by id; the first whose cumulative probability exceeds the row's
-    number is chosen.  At temperature 0 no number is needed.  Raises `UserError` for a row that is no
+    number is chosen.  At temperature 0 no number is needed, at another one is.  Raises `UserError` for a row that is no
     distribution.
     """
     if not logits.size(-1):
@@ -169,6 +170,7 @@ def choose(logits: Tensor, uniforms: Tensor | None, how: Sampling) -> Tensor:
     probabilities = scores.softmax(dim=-1)
     if how.top_p is not None and how.top_p < 1:
         probabilities = nucleus(probabilities, how.top_p)
+    assert uniforms is not None
     place = passed(uniforms.unsqueeze(-1), probabilities.cumsum(dim=-1))
     return ids.gather(-1, place.unsqueeze(-1)).squeeze(-1)
 

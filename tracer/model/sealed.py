@@ -11,7 +11,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import torch
 
@@ -25,7 +25,7 @@ _NO_COMMENT = 22  # bytes of the end of an archive without one
 _CHUNK = 1 << 20
 
 
-def sealed_bytes(body: dict, format: str) -> bytes:
+def sealed_bytes(body: dict[str, Any], format: str) -> bytes:
     """The file of `body`, which `format` is added to."""
     buffer = io.BytesIO()
     torch.save({"format": format, **body}, buffer)
@@ -48,7 +48,7 @@ def seal_of(path: Path) -> str | None:
     return found[0] if found else None
 
 
-def load_sealed(path: Path, format: str) -> dict:
+def load_sealed(path: Path, format: str) -> dict[str, Any]:
     """The body of a file that `sealed_bytes` made, its tensors on the CPU.
 
     Raises `Damaged` when the seal is missing, broken or of another format, when the file claims more than it has
@@ -59,7 +59,7 @@ def load_sealed(path: Path, format: str) -> dict:
         if found is None:
             raise Damaged("without the seal of this version at its end")
         if found[0] != format:
-            raise Damaged(f"it has the format {found[0]!r}, not {format!r}")
+            raise OfAnotherFormat(found[0], format)
         size = file.seek(0, io.SEEK_END)
         if _digest(file, size - _DIGEST) != found[1]:
             raise Damaged("its SHA-256 is another than when it was written")
@@ -73,6 +73,14 @@ def load_sealed(path: Path, format: str) -> dict:
 
 class Damaged(Exception):
     """Why a checkpoint cannot be what was written."""
+
+
+class OfAnotherFormat(Damaged):
+    """A checkpoint that is whole: `kind` of it is "run", "checkpoint" or what else its seal names."""
+
+    def __init__(self, found: str, wanted: str):
+        super().__init__(f"it has the format {found!r}, not {wanted!r}")
+        self.kind = found.split("/")[1]
 
 
 def refused(path: Path, reason: object, advice: str) -> UserError:

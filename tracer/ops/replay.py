@@ -1,4 +1,4 @@
-"""Bind a recorded step to its kind, and compute again what it made."""
+"""Bind a recorded operation to its kind, and compute again what it made."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -52,34 +52,34 @@ class Replay:
     """Recompute the arrays of one trace.  Derived arrays are computed once, and kept until `forget_after`."""
 
     def __init__(self, trace, axes: dict[str, str]):
-        """`trace`: anything with `steps`, `arrays` and `values(name)`; `axes`: axis name → letter."""
+        """`trace`: anything with `operations`, `arrays` and `values(name)`; `axes`: axis name → letter."""
         self.trace, self.axes = trace, axes
         self._derived: dict[str, Rounded] = {}
         self._equations: dict[tuple, list[Equation]] = {}
 
-    def equations(self, step) -> list[Equation]:
+    def equations(self, operation) -> list[Equation]:
         """The step's equations in the letters of its arrays' axes; the same list for the same axes."""
-        axes = {operand: self.trace.arrays[name].axes for operand, name in step.operands.items()}
-        axes[step.target] = self.trace.arrays[step.id].axes
-        key = (step.kind, step.target, *axes.items())
+        axes = {operand: self.trace.arrays[name].axes for operand, name in operation.operands.items()}
+        axes[operation.target] = self.trace.arrays[operation.id].axes
+        key = (operation.kind, operation.target, *axes.items())
         if key not in self._equations:
             letters = {name: [self.axes[axis] for axis in own] for name, own in axes.items()}
-            self._equations[key] = bound_equations(step.kind, step.target, letters.__getitem__)
+            self._equations[key] = bound_equations(operation.kind, operation.target, letters.__getitem__)
         return self._equations[key]
 
-    def sizes(self, step) -> dict[str, int]:
+    def sizes(self, operation) -> dict[str, int]:
         """The length of the axis of every letter in the step's equations."""
         arrays = self.trace.arrays
-        shapes = {operand: arrays[name].shape for operand, name in step.operands.items()}
-        return letter_sizes(self.equations(step), arrays[step.id].shape, shapes)
+        shapes = {operand: arrays[name].shape for operand, name in operation.operands.items()}
+        return letter_sizes(self.equations(operation), arrays[operation.id].shape, shapes)
 
     @cached_property
     def wanted(self) -> dict[str, str]:
         """The derived arrays from which something follows that is held → the last held array that does."""
         last: dict[str, str] = {}
-        for step in reversed(self.trace.steps.values()):
-            user = last.get(step.id) if self.trace.arrays[step.id].derived else step.id
-            for name in step.operands.values() if user else ():
+        for operation in reversed(self.trace.operations.values()):
+            user = last.get(operation.id) if self.trace.arrays[operation.id].derived else operation.id
+            for name in operation.operands.values() if user else ():
                 if self.trace.arrays[name].derived:
                     last.setdefault(name, user)
         return last
@@ -92,10 +92,10 @@ class Replay:
             found.setdefault(user, []).append(name)
         return found
 
-    def forget_after(self, step_id: str) -> None:
-        """Let go of the derived arrays that no later step needs."""
-        unwanted = [step_id] if step_id in self._derived and step_id not in self.wanted else []
-        for name in [*self.done_after.get(step_id, ()), *unwanted]:
+    def forget_after(self, operation_id: str) -> None:
+        """Let go of the derived arrays that no later operation needs."""
+        unwanted = [operation_id] if operation_id in self._derived and operation_id not in self.wanted else []
+        for name in [*self.done_after.get(operation_id, ()), *unwanted]:
             self._derived.pop(name, None)
 
     def values(self, name: str) -> np.ndarray:
@@ -106,12 +106,13 @@ class Replay:
     def derive(self, name: str) -> Rounded:
         """The computed numbers of a derived array."""
         if name not in self._derived:
-            self._derived[name] = self.compute(self.trace.steps[name])
+            self._derived[name] = self.compute(self.trace.operations[name])
         return self._derived[name]
 
-    def compute(self, step) -> Rounded:
-        """What `step` makes, in float64 from its operands, with the bound of its float32 error."""
+    def compute(self, operation) -> Rounded:
+        """What `operation` makes, in float64 from its operands, with the bound of its float32 error."""
         arrays = self.trace.arrays
         operands = {operand: self.derive(name) if arrays[name].derived else self.trace.values(name)
-                    for operand, name in step.operands.items()}
-        return evaluate(Computation(self.equations(step), operands, step.attributes, arrays[step.id].shape))
+                    for operand, name in operation.operands.items()}
+        return evaluate(Computation(self.equations(operation), operands, operation.settings,
+                                    arrays[operation.id].shape))

@@ -49,7 +49,7 @@ class CachedRounds:
 
         Equal in exact arithmetic; in float32 a product of other shape may be summed in another order.
         """
-        view = self.builder.view(f"{prefix}.cached.kept")
+        step = self.builder.step(f"{prefix}.cached.kept")
         for path, now in full.items():
             before, after = self.builder.trace.values(self.full[path]), self.builder.trace.values(now)
             shift = before.shape[1] + 1 - after.shape[1]
@@ -58,25 +58,25 @@ class CachedRounds:
                                         self.builder.trace.labels[f"{prefix}.tokens"][: after.shape[1]])
             for output, values in (("equal", (before == after).sum(axis=-1)),
                                    ("apart", abs(after - before).max(axis=-1))):
-                view.steps.append(self.builder.step(
+                step.operations.append(self.builder.operation(
                     f"{prefix}.cached.{path}.{output}", "kept_rows", {"before": self.full[path], "now": now}, values,
-                    ("head", "key_position"), target=output, attributes={"shift": shift},
+                    ("head", "key_position"), target=output, settings={"shift": shift},
                     labels={"key_position": tokens}))
 
     def _make_room(self, prefix: str, tokens: str) -> None:
         """Drop the oldest row of a full cache."""
         if self.cache.length < self.cache.capacity:
             return
-        view = self.builder.view(f"{prefix}.slide")
+        step = self.builder.step(f"{prefix}.slide")
         labels = self.builder.label(f"{prefix}.slide", self.builder.trace.labels[tokens][:-1])
         for block, layer in zip(self._attentions(), self.cache.layers, strict=True):
             for part, store in zip(PARTS, layer.store, strict=True):  # (B, H, capacity, D/H) each
                 store[:, :, :-1] = store[:, :, 1:].clone()
                 path = f"{block}.{part}"
-                self.held[path] = self.builder.step(
+                self.held[path] = self.builder.operation(
                     f"{prefix}.{path}.slid", "drop_rows", {"past": self.held[path]}, store[0, :, :-1].clone(),
-                    ("head", "key_position", "head_feature"), attributes={"count": 1}, labels={"key_position": labels})
-                view.steps.append(self.held[path])
+                    ("head", "key_position", "head_feature"), settings={"count": 1}, labels={"key_position": labels})
+                step.operations.append(self.held[path])
             layer.length -= 1
 
     def _add_pass(self, prefix: str, ids: list[int], tokens: str, uniform: Tensor) -> None:
@@ -90,17 +90,17 @@ class CachedRounds:
             inputs[f"{path}_cache:past"] = name
         # The logits follow from the last norm and the table: they are checked, and not held a second time.
         run = Pass(recorder, self.model, f"{prefix}.cached.", "trained.{}", inputs, tokens,
-                   derived=frozenset({"head"}), view_of=_part_of_model)
+                   derived=frozenset({"head"}), step_of=_part_of_model)
         add_forward(self.builder, run)
         self.held = {path: f"{prefix}.cached.{path}_cache" for path in self.held}
         self._draw(prefix, logits[:, -1], uniform, tokens)
 
     def _newest(self, prefix: str, ids: list[int], tokens: str) -> str:
-        view = self.builder.view(f"{prefix}.cached.embedding")
+        step = self.builder.step(f"{prefix}.cached.embedding")
         labels = {"position": self.builder.label(f"{tokens}.last", self.builder.trace.labels[tokens][-1:])}
-        view.steps.append(self.builder.step(
+        step.operations.append(self.builder.operation(
             f"{prefix}.cached.ids", "window", {"ids": f"{prefix}.ids"}, ids[-1:], ("position",),
-            attributes={"offset": len(ids) - 1}, labels=labels))
+            settings={"offset": len(ids) - 1}, labels=labels))
         return f"{prefix}.cached.ids"
 
     def _draw(self, prefix: str, logits: Tensor, uniform: Tensor, tokens: str) -> None:
@@ -110,19 +110,19 @@ class CachedRounds:
             self.sampler(logits, uniform)
         inputs = {"logits": f"{prefix}.cached.head", "uniform": f"{prefix}.uniform"}
         add_forward(self.builder, Pass(recorder, self.sampler, f"{prefix}.cached.sampler.", inputs=inputs,
-                                       tokens=tokens, derived=frozenset({"temperature"}), view_of=lambda path: "draw"))
+                                       tokens=tokens, derived=frozenset({"temperature"}), step_of=lambda path: "draw"))
 
     def _compare(self, prefix: str) -> None:
         """The largest difference that the cache makes, in what the last position sends to the head."""
-        view = self.builder.view(f"{prefix}.cached.compare")
+        step = self.builder.step(f"{prefix}.cached.compare")
         pair = {"a": f"{prefix}.last_position", "b": f"{prefix}.cached.last_position"}
         full, cached = (self.builder.trace.values(name) for name in pair.values())
-        view.steps.append(self.builder.step(f"{prefix}.cached.difference", "largest_difference", pair,
+        step.operations.append(self.builder.operation(f"{prefix}.cached.difference", "largest_difference", pair,
                                             abs(full - cached).max()))
 
 
 def _part_of_model(path: str) -> str:
-    """The block that a step is in, or what stands before and after the blocks."""
+    """The block that an operation is in, or what stands before and after the blocks."""
     if path.startswith("blocks."):
         return ".".join(path.split(".")[:2])
     return "head" if path in ("final_norm", "last_position", "head") else "embedding"

@@ -7,14 +7,14 @@ import torch
 
 from tracer.errors import UserError
 from tracer.format.origin import checkpoint_hash
-from tracer.format.schema import content_hash
+from tracer.format.trace import content_hash
 from tracer.model.checkpoint_parts import check_moments, check_parameters, config_of, exact, typed
 from tracer.model.finite import Diverged, first_not_finite
 from tracer.model.gpt import GPT
 from tracer.model.optimizer import TrainingSettings, make_optimizer
-from tracer.model.sealed import Damaged, load_sealed, refused, sealed_bytes
+from tracer.model.sealed import Damaged, OfAnotherFormat, load_sealed, refused, sealed_bytes
 from tracer.storage.atomic import write_atomically
-from tracer.storage.together import newest
+from tracer.storage.together import CHECKPOINT, newest
 
 FORMAT = "two-routes/checkpoint/2"
 _AGAIN = "train again with `python -m tracer train`"
@@ -64,11 +64,18 @@ def checkpoint_bytes(checkpoint: Checkpoint) -> bytes:
 
 def load_checkpoint(path: Path) -> Checkpoint:
     """Raises `UserError` when the file is missing, damaged or of another format, changed, or not finite."""
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: name the checkpoint in it, or train one with `python -m tracer train`")
     if not newest(path).is_file():
         raise UserError(f"there is no checkpoint {path}: train one with `python -m tracer train`")
     try:
         body = load_sealed(newest(path), FORMAT)
         checkpoint = _from_body(body)
+    except OfAnotherFormat as error:
+        if error.kind == "run":
+            raise UserError(f"{path} is the checkpoint of a run, a recording's is needed: name the {CHECKPOINT} beside "
+                            "a recording, or continue a prompt with `python -m tracer sample`") from None
+        raise refused(path, error, _AGAIN) from None
     except Exception as error:  # torch.load raises many kinds for a damaged file
         raise refused(path, error, _AGAIN) from None
     if checkpoint.sha256() != body["sha256"]:

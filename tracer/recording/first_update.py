@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tracer.format.schema import INLINE_LIMIT
+from tracer.format.files import INLINE_LIMIT
 from tracer.model.gpt import GPT
 from tracer.model.optimizer import TrainingSettings, decays
 from tracer.recording.recorder import Recorder, Snapshot, snapshot
@@ -77,19 +77,19 @@ def add_first_update(builder: TraceBuilder, update: FirstUpdate, settings: Train
 def _add_receipt(builder: TraceBuilder, update: FirstUpdate) -> None:
     """What the gradients predict for the loss, and what the same text with the same masks then shows."""
     builder.chapter("receipt")
-    cleared = builder.view("zero_grad")
+    cleared = builder.step("zero_grad")
     cleared.arrays += [f"adamw.{TABLE}.{kept}.used" for kept in ("m", "v", "after")]
     _add_prediction(builder, update)
     add_forward(builder, Pass(update.again, update.model, "again.", "adamw.{}.after", {"x": "x", "y": "y"},
                               derived=frozenset({"head"})))
     change = update.again.values["loss"] - update.forward.values["loss"]
-    builder.view("receipt.change").steps.append(builder.step(
+    builder.step("receipt.change").operations.append(builder.operation(
         "receipt.change", "difference", {"after": "again.loss", "before": "loss"}, change))
 
 
 def _add_prediction(builder: TraceBuilder, update: FirstUpdate) -> None:
     """Σ gradient · change, parameter by parameter, as a running total."""
-    view = builder.view("receipt.predicted")
+    step = builder.step("receipt.predicted")
     total, previous = torch.zeros(()), None
     for name, before in update.before.parameters.items():
         change = update.after.parameters[name] - before
@@ -99,9 +99,9 @@ def _add_prediction(builder: TraceBuilder, update: FirstUpdate) -> None:
         if previous:
             operands["previous"] = previous
         last = name == next(reversed(update.before.parameters))
-        previous = builder.step("receipt.predicted" if last else f"receipt.predicted.{name}", "predicted_change",
+        previous = builder.operation("receipt.predicted" if last else f"receipt.predicted.{name}", "predicted_change",
                                 operands, total, target=target)
-        view.steps.append(previous)
+        step.operations.append(previous)
 
 
 def _chapter_of(model: GPT, path: str) -> str:
@@ -116,29 +116,29 @@ def _used_labels(builder: TraceBuilder, used_ids: list[int]) -> dict[str, str]:
 
 def _add_adamw(builder: TraceBuilder, update: FirstUpdate, settings: TrainingSettings, name: str) -> None:
     """Moments and the new value of one parameter; of a large one, only the rows in use are held."""
-    view = builder.view(f"adamw.{name}")
+    step = builder.step(f"adamw.{name}")
     state = update.after.state[name]
     parameter = update.before.parameters[name]
     made = {"m": state["exp_avg"], "v": state["exp_avg_sq"], "after": update.after.parameters[name]}
-    attributes = {"lr": settings.lr, "beta1": settings.beta1, "beta2": settings.beta2, "eps": settings.eps,
+    settings = {"lr": settings.lr, "beta1": settings.beta1, "beta2": settings.beta2, "eps": settings.eps,
                   "weight_decay": settings.weight_decay if decays(parameter) else 0.0, "step": 1}
     operands = {"gradient": f"grad.{name}", "before": name, "m": f"adamw.{name}.m", "v": f"adamw.{name}.v"}
     reads = {"m": ("gradient",), "v": ("gradient",), "after": ("m", "v", "before")}
     large = parameter.numel() > INLINE_LIMIT
     axes, labels = parameter_axes(update.model)[name], builder.trace.arrays[name].labels
     for target, values in made.items():
-        view.steps.append(builder.step(
+        step.operations.append(builder.operation(
             f"adamw.{name}.{target}", "adamw", {o: operands[o] for o in reads[target]}, values, axes,
-            target=target, attributes=attributes, labels=labels, derived=large))
+            target=target, settings=settings, labels=labels, derived=large))
     if name == TABLE:
-        _add_used_rows(builder, view, made)
+        _add_used_rows(builder, step, made)
 
 
-def _add_used_rows(builder: TraceBuilder, view, made: dict[str, Tensor]) -> None:
+def _add_used_rows(builder: TraceBuilder, step, made: dict[str, Tensor]) -> None:
     """The rows in use as PyTorch has them: with these the derived tables are checked."""
     used = builder.trace.values("used_ids")
     labels = builder.trace.arrays["used_ids"].labels
     for target, values in made.items():
-        view.steps.append(builder.step(f"adamw.{TABLE}.{target}.used", "embedding",
+        step.operations.append(builder.operation(f"adamw.{TABLE}.{target}.used", "embedding",
                                        {"table": f"adamw.{TABLE}.{target}", "ids": "used_ids"},
                                        values[used], ("used_row", "feature"), labels=labels))

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 
 from tracer.errors import UserError
-from tracer.format.budget import A_STEP, COMPARING, MOST_MEMORY, MOST_WORK
+from tracer.format.budget import AN_OPERATION, COMPARING, MOST_MEMORY, MOST_WORK
 from tracer.format.decode import MOST_HELD
 from tracer.format.files import INLINE_LIMIT
 from tracer.format.routes import MOST_BLOCKS, MOST_ROUNDS, MOST_SHOWN
@@ -28,8 +28,8 @@ LARGE_TIME, LARGE_MEMORY, LARGE_FILES = 20, 2**30, 60 * 10**6  # seconds and byt
 class Forecast:
     """`seconds` and `memory` (bytes) of recording; `work` (ns) and `checking` (bytes) of recomputing it.
 
-    `json`, `files`: bytes of the recording and of the array files beside it.  `steps`: how many it has; `shown`:
-    ids beside all of them together.
+    `json`, `files`: bytes of the recording and of the array files beside it; `checkpoint`: of the trained model's
+    file.  `operations`: how many it has; `shown`: ids beside all of them together.
     """
 
     seconds: float = 0.0
@@ -38,13 +38,19 @@ class Forecast:
     checking: float = 0.0
     json: float = 0.0
     files: float = 0.0
-    steps: int = 0
+    checkpoint: float = 0.0
+    operations: int = 0
     shown: int = 0
 
     @property
+    def folder(self) -> float:
+        """Bytes of all that is written."""
+        return self.files + self.json + self.checkpoint
+
+    @property
     def site(self) -> float:
-        """Bytes of the site: numbers as base64, and some 5 KB of text a step in each of two languages."""
-        return self.files + self.json + 10_000 * self.steps
+        """Bytes of the site: numbers as base64, and some 5 KB of text an operation in each of two languages."""
+        return self.files + self.json + 10_000 * self.operations
 
     def hold(self, size: float, times: float = 1) -> None:
         """`times` arrays of `size` numbers each are written."""
@@ -55,7 +61,7 @@ class Forecast:
         self.checking += times * size * FLOAT
 
     def compute(self, kind: str, target: str, sizes: dict[str, int], made: int, times: float = 1) -> None:
-        """`times` steps of a kind whose axes have these lengths, each making `made` numbers."""
+        """`times` operations of a kind whose axes have these lengths, each making `made` numbers."""
         equations = expand_ellipsis(KINDS[kind].targets[target], ["r", "d"])
         self.work += times * (evaluation_cost(equations, sizes, 0).work + COMPARING * made)
 
@@ -85,13 +91,14 @@ def forecast_training(config: Config, tokens: int, validation_tokens: int, updat
     for _ in range(L):
         made.hold(updates * config.heads * T * T)
     made.hold(updates * T * D)
-    made.steps += 150 + 12 * L * 4 + 6 * (T + validation_tokens)  # parameters, AdamW, merges
+    made.operations += 150 + 12 * L * 4 + 6 * (T + validation_tokens)  # parameters, AdamW, merges
     made.json += 40 * (T + validation_tokens) ** 2  # every merge names its tokens
     count = parameter_count(config)
     peak = max(2 * PAIR * table + (PAIR + 64) * table, PAIR * table + (2 * PAIR + 8 + 64) * T * V)
+    made.checkpoint = 3 * FLOAT * count  # the parameters and AdamW's two moments
     made.checking += peak + 64 * min(BLOCK, max(table, T * V))
     made.memory = PROGRAM + made.checking + 5 * made.json + 10 * FLOAT * count + 8 * FLOAT * T * V
-    made.work += made.steps * 2 * A_STEP
+    made.work += made.operations * 2 * AN_OPERATION
     made.seconds = made.work / 1e9 + updates * (0.003 * L + 12e-9 * count + 6e-10 * count * T)
     return made
 
@@ -110,16 +117,27 @@ def forecast_generation(config: Config, tokens: int, rounds: int, long: bool = F
         if not long:
             made.hold(V)
         made.json += 25 * (tokens + number) + 2000
-        made.steps += 30 + 6 * L if number == 0 else 50 + 26 * L
+        made.operations += 30 + 6 * L if number == 0 else 50 + 26 * L
         made.shown += (28 + 16 * L) * (tokens + rounds)
     tables = 1 if long else 2
     made.hold(V * D, tables)
     _parameters(made, config, tables)
     made.checking += PAIR * V * D * (tables == 2) / 2 + 80 * V + 64 * min(BLOCK, V * D)
     made.memory = PROGRAM + made.checking + 5 * made.json + 2 * FLOAT * parameter_count(config)
-    made.work += made.steps * 2 * A_STEP
+    made.work += made.operations * 2 * AN_OPERATION
     made.seconds = made.work / 1e9 + 0.5
     return made
+
+
+def forecast_set(config: Config, training: Forecast, generation: Forecast, long: Forecast) -> Forecast:
+    """Of all recordings of one training in one folder, where the token tables that they have in common stand once."""
+    table = Forecast()
+    table.hold(config.vocabulary * config.width, 3)  # the first and the trained one of `generation`, one of `long`
+    parts = (training, generation, long)
+    return Forecast(sum(part.seconds for part in parts), max(part.memory for part in parts),
+                    json=sum(part.json for part in parts) - table.json,
+                    files=sum(part.files for part in parts) - table.files,
+                    checkpoint=training.checkpoint, operations=sum(part.operations for part in parts))
 
 
 def _pass(made: Forecast, config: Config, length: int, times: float, head: bool = True) -> None:
@@ -129,7 +147,7 @@ def _pass(made: Forecast, config: Config, length: int, times: float, head: bool 
         made.hold(size, many * times * config.blocks)
         made.work += 250 * size * many * times * config.blocks
     made.work += times * config.blocks * (800 * 4 * T * D + 24 * T * D * D)
-    made.steps += round(times * (20 * config.blocks + 12))
+    made.operations += round(times * (20 * config.blocks + 12))
     made.json += times * (20 * config.blocks + 12) * 400
     if head:
         made.compute("tied_head", "out", {"t": T, "v": V, "d": D}, T * V, times)
@@ -183,7 +201,8 @@ def check_generation_size(config: Config, tokens: int, rounds: int, long: bool =
 
 def when_large(made: Forecast) -> str:
     """One line about a recording that takes long or much; empty for one that does not."""
-    if made.seconds < LARGE_TIME and made.memory < LARGE_MEMORY and made.files + made.json < LARGE_FILES:
+    if made.seconds < LARGE_TIME and made.memory < LARGE_MEMORY and made.folder < LARGE_FILES:
         return ""
+    with_checkpoint = " with its checkpoint" if made.checkpoint else ""
     return (f"a large recording: up to {made.seconds:,.0f} s and {made.memory / 2**30:.1f} GiB of memory; it will be "
-            f"some {(made.files + made.json) / 1e6:,.0f} MB, its site some {made.site / 1e6:,.0f} MB")
+            f"some {made.folder / 1e6:,.0f} MB{with_checkpoint}, its site some {made.site / 1e6:,.0f} MB")

@@ -9,13 +9,14 @@ from torch import Tensor
 
 from tracer.errors import UserError
 from tracer.format.origin import KEY
-from tracer.format.schema import Trace
+from tracer.format.trace import Trace
 from tracer.model.config import Config
 from tracer.model.gpt import GPT
 from tracer.model.kernel_probe import warn_unless_pinned
 from tracer.model.optimizer import check_seed
 from tracer.model.sampling import Sampler, multinomial_choices, uniform_numbers
-from tracer.model.tokenizer import IncrementalDecoder, Tokenizer
+from tracer.model.text_tokenizer import IncrementalDecoder
+from tracer.model.tokenizer import Tokenizer
 from tracer.recording.cached_rounds import CachedRounds
 from tracer.recording.checkpoint import Checkpoint
 from tracer.recording.forecast import Forecast, check_generation_size
@@ -113,10 +114,10 @@ def _add_two_moments(builder: TraceBuilder, checkpoint: Checkpoint) -> None:
     torch.set_rng_state(state)
     add_parameters(builder, checkpoint.model, {name: p.detach() for name, p in initial.items()}, "initial.")
     for name, trained in checkpoint.model.named_parameters():
-        view = builder.view(f"parameters.{name}")
-        view.arrays += [f"initial.{name}", f"trained.{name}"]
+        step = builder.step(f"parameters.{name}")
+        step.arrays += [f"initial.{name}", f"trained.{name}"]
         of = builder.trace.arrays[f"trained.{name}"]
-        view.steps.append(builder.step(
+        step.operations.append(builder.operation(
             f"change.{name}", "change", {"before": f"initial.{name}", "after": f"trained.{name}"},
             trained.detach() - initial[name].detach(), of.axes, labels=of.labels, derived=True))
 
@@ -159,9 +160,10 @@ class _Rounds:
         return text
 
     def _add_ids(self, prefix: str, window: list[int], outside: int, tokens: str) -> None:
-        view = self.builder.view(f"{prefix}.ids")
-        view.steps.append(self.builder.step(f"{prefix}.ids", "window", {"ids": self.ids_name}, window, ("position",),
-                                            attributes={"offset": outside}, labels={"position": tokens}))
+        step = self.builder.step(f"{prefix}.ids")
+        step.operations.append(self.builder.operation(
+            f"{prefix}.ids", "window", {"ids": self.ids_name}, window, ("position",), settings={"offset": outside},
+            labels={"position": tokens}))
 
     def _forward(self, prefix: str, window: list[int], tokens: str) -> Tensor:
         ids = torch.tensor([window])
@@ -187,55 +189,55 @@ class _Rounds:
 
     def _add_other_choices(self, prefix: str, logits: Tensor) -> None:
         """What the largest logit would have been, and what torch's own sampling takes with this seed."""
-        view = self.builder.view(f"{prefix}.choices")
-        view.steps.append(self.builder.step(f"{prefix}.greedy", "greedy", {"logits": f"{prefix}.head"},
+        step = self.builder.step(f"{prefix}.choices")
+        step.operations.append(self.builder.operation(f"{prefix}.greedy", "greedy", {"logits": f"{prefix}.head"},
                                             logits.argmax()))
         probabilities = torch.from_numpy(self.builder.trace.values(f"{prefix}.sampler.softmax"))
         choice = self.multinomial.send(probabilities)
         token = self.builder.trace.values(f"{prefix}.sampler.top_k.ids")[choice]
-        view.arrays.append(self.builder.source(f"{prefix}.multinomial", int(token)))
+        step.arrays.append(self.builder.source(f"{prefix}.multinomial", int(token)))
 
     def _append(self, prefix: str, token: int) -> None:
         self.ids = [*self.ids, token]
         name = f"{prefix}.next_ids"
-        self.builder.view(f"{prefix}.append").steps.append(self.builder.step(
+        self.builder.step(f"{prefix}.append").operations.append(self.builder.operation(
             name, "append", {"before": self.ids_name, "token": f"{prefix}.sampler.draw.token"}, self.ids, ("token",),
-            attributes={"length": len(self.ids) - 1},
+            settings={"length": len(self.ids) - 1},
             labels=token_labels(self.builder, name, self.tokenizer, self.ids)))
         self.ids_name = name
 
     def _show(self, prefix: str, token: int) -> str:
         """Which bytes the screen has now: whole characters are shown, the rest is held back."""
-        view = self.builder.view(f"{prefix}.bytes")
+        step = self.builder.step(f"{prefix}.bytes")
         if token == self.tokenizer.eos:
-            view.arrays.append("eos")
+            step.arrays.append("eos")
             return ""
         held = self.decoder.pending
         text = self.decoder.feed(token)
         new = list(self.tokenizer.token_bytes(token))
-        self._add_bytes(prefix, view, list(held), new)
+        self._add_bytes(prefix, step, list(held), new)
         whole = [*held, *new]
         complete = len(whole) - len(self.decoder.pending)
-        view.steps.append(self.builder.step(f"{prefix}.complete", "complete_bytes", {"bytes": f"{prefix}.bytes"},
-                                            complete))
+        step.operations.append(self.builder.operation(f"{prefix}.complete", "complete_bytes",
+                                                      {"bytes": f"{prefix}.bytes"}, complete))
         self.held_name = None
         if self.decoder.pending:
             self.held_name = f"{prefix}.held"
-            view.steps.append(self.builder.step(self.held_name, "window", {"ids": f"{prefix}.bytes"},
-                                                whole[complete:], ("byte",), attributes={"offset": complete}))
+            step.operations.append(self.builder.operation(self.held_name, "window", {"ids": f"{prefix}.bytes"},
+                                                whole[complete:], ("byte",), settings={"offset": complete}))
         return text
 
     def _end(self, prefix: str) -> None:
         token = f"{prefix}.sampler.draw.token"
         ended = self.builder.trace.values(token) == self.tokenizer.eos
-        self.builder.view(f"{prefix}.end").steps.append(self.builder.step(
+        self.builder.step(f"{prefix}.end").operations.append(self.builder.operation(
             f"{prefix}.is_end", "is_end", {"token": token, "eos": "eos"}, ended))
 
-    def _add_bytes(self, prefix: str, view, held: list[int], new: list[int]) -> None:
+    def _add_bytes(self, prefix: str, step, held: list[int], new: list[int]) -> None:
         if not held:
-            view.arrays.append(self.builder.source(f"{prefix}.bytes", new, ("byte",)))
+            step.arrays.append(self.builder.source(f"{prefix}.bytes", new, ("byte",)))
             return
-        view.arrays.append(self.builder.source(f"{prefix}.new_bytes", new, ("byte",)))
-        view.steps.append(self.builder.step(
+        step.arrays.append(self.builder.source(f"{prefix}.new_bytes", new, ("byte",)))
+        step.operations.append(self.builder.operation(
             f"{prefix}.bytes", "join_bytes", {"held": self.held_name, "new": f"{prefix}.new_bytes"}, [*held, *new],
-            ("byte",), attributes={"length": len(held)}))
+            ("byte",), settings={"length": len(held)}))

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tracer.errors import UserError
+from tracer.format.files import files_of, unused_files
+from tracer.format.load import left_alone, load_all
 from tracer.format.origin import check_set, origin_of
-from tracer.format.schema import Trace, files_of, load_all, unused_files
+from tracer.format.trace import Trace
 from tracer.recording.checkpoint import Checkpoint, checkpoint_bytes
 from tracer.storage.together import CHECKPOINT, replace_together
 
@@ -25,7 +27,7 @@ def write_set(folder: Path, traces: dict[str, Trace], checkpoint: Checkpoint | N
     for route, trace in traces.items():
         of = (f"{trace.summary['parameters']:,} parameters" if route == "training" else
               f"text {trace.summary['text']!r}")
-        say(f"wrote {folder / route}.json: {len(trace.steps)} steps, {of}")
+        say(f"wrote {folder / route}.json: {len(trace.operations)} operations, {of}")
     _tidy(folder, warn)
 
 
@@ -35,6 +37,9 @@ def _tidy(folder: Path, warn: Say) -> None:
         traces = load_all(folder)
     except UserError as error:
         warn(f"old array files are kept, for not every recording in the folder can be read: {error}")
+        return
+    if others := left_alone(folder):
+        warn(f"old array files are kept, for {others[0]} does not say that it is a recording, and may need some")
         return
     for path in unused_files(folder, traces.values()):
         path.unlink()

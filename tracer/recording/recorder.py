@@ -38,7 +38,7 @@ class Call:
     inputs: dict[str, str] = field(default_factory=dict)
     outputs: dict[str, str] = field(default_factory=dict)
     made: list[str] = field(default_factory=list)
-    attributes: dict[str, float] = field(default_factory=dict)
+    settings: dict[str, float] = field(default_factory=dict)
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -227,7 +227,7 @@ class Recorder:
                 self._note_output(call, tensor, output_name(module, where))
         self._graph.end(call.span, call.outputs.values())
         if call.is_step and result is not None:
-            call.attributes = dict(told(module, "attributes"))
+            call.settings = dict(told(module, "settings"))
             for output, tensor in told(module, "details").items():
                 if isinstance(tensor, Tensor):
                     self._note_detail(call, output, tensor)

@@ -48,8 +48,8 @@ class Series:
         pair = {"query_position": "tokens", "key_position": "tokens"}
         used = builder.trace.arrays["used_ids"].labels
 
-        def add(view: str, name: str, values: Tensor, axes: tuple[str, ...], labels: dict) -> None:
-            builder.view(view).arrays.append(builder.source(name, values, axes, labels))
+        def add(step: str, name: str, values: Tensor, axes: tuple[str, ...], labels: dict) -> None:
+            builder.step(step).arrays.append(builder.source(name, values, axes, labels))
 
         add("series.loss", "series.loss", torch.tensor(self.losses), ("update",), {})
         add("series.loss", "series.target_probability", torch.stack(self.probabilities), ("update", "position"), tokens)

@@ -23,19 +23,19 @@ def token_labels(builder: TraceBuilder, name: str, tokenizer: Tokenizer, ids: li
 
 
 def add_text(builder: TraceBuilder, tokenizer: Tokenizer, text: str, prefix: str = "text") -> list[int]:
-    """Views for bytes, merges and ids of `text`; returns the ids, recorded as ``<prefix>.ids``."""
-    view = builder.view(prefix)
+    """Steps for bytes, merges and ids of `text`; returns the ids, recorded as ``<prefix>.ids``."""
+    step = builder.step(prefix)
     raw = np.frombuffer(text.encode(), dtype=np.uint8)
-    view.arrays.append(builder.source(f"{prefix}.bytes", raw, ("byte",),
+    step.arrays.append(builder.source(f"{prefix}.bytes", raw, ("byte",),
                                       {"byte": builder.label(f"{prefix}.bytes", [f"{b:02X}" for b in raw])}))
     if "byte_table" not in builder.trace.arrays:
         table = tokenizer.byte_to_id
         builder.source("byte_table", table, ("byte",))
     start = [i for piece in tokenizer.byte_ids(text) for i in piece]
-    name = builder.step(f"{prefix}.byte_tokens", "byte_tokens",
+    name = builder.operation(f"{prefix}.byte_tokens", "byte_tokens",
                         {"bytes": f"{prefix}.bytes", "byte_table": "byte_table"}, start, ("token",),
                         labels=token_labels(builder, f"{prefix}.byte_tokens", tokenizer, start))
-    view.steps.append(name)
+    step.operations.append(name)
     return _add_merges(builder, tokenizer, text, prefix, name, start)
 
 
@@ -44,7 +44,7 @@ def _add_merges(builder: TraceBuilder, tokenizer: Tokenizer, text: str, prefix: 
     merges = tokenizer.merge_steps(text)
     done = {}  # piece → number of its merges made so far, to place a piece's merge in the whole text
     lengths = [len(piece) for piece in tokenizer.byte_ids(text)]
-    view = builder.view(f"{prefix}.merges") if merges else builder.view(prefix)
+    step = builder.step(f"{prefix}.merges") if merges else builder.step(prefix)
     for number, merge in enumerate(merges, start=1):
         start = sum(lengths[: merge.piece]) - sum(done.get(p, 0) for p in range(merge.piece))
         done[merge.piece] = done.get(merge.piece, 0) + 1
@@ -52,14 +52,14 @@ def _add_merges(builder: TraceBuilder, tokenizer: Tokenizer, text: str, prefix: 
         ids = [*ids[:position], merge.merged, *ids[position + 2:]]
         last = number == len(merges)
         name = f"{prefix}.ids" if last else f"{prefix}.merge{number}"
-        before = builder.step(name, "bpe_merge", {"before": before}, ids, ("token",),
-                              attributes={"position": position, "merged": merge.merged},
+        before = builder.operation(name, "bpe_merge", {"before": before}, ids, ("token",),
+                              settings={"position": position, "merged": merge.merged},
                               labels=token_labels(builder, name, tokenizer, ids))
-        view.steps.append(name)
+        step.operations.append(name)
     if not merges:
         labels = token_labels(builder, f"{prefix}.ids", tokenizer, ids)
-        view.steps.append(builder.step(f"{prefix}.ids", "window", {"ids": before}, ids, ("token",),
-                                       attributes={"offset": 0}, labels=labels))
+        step.operations.append(builder.operation(f"{prefix}.ids", "window", {"ids": before}, ids, ("token",),
+                                       settings={"offset": 0}, labels=labels))
     return ids
 
 
@@ -67,17 +67,17 @@ def add_pairs(builder: TraceBuilder, tokenizer: Tokenizer, ids: list[int], prefi
               names: tuple[str, str], tokens: str) -> tuple[list[int], list[int]]:
     """EOS appended by data preparation, then inputs and targets shifted by one, recorded as `names`."""
     whole = append_eos(ids, tokenizer)
-    view = builder.view(f"{prefix}.eos")
+    step = builder.step(f"{prefix}.eos")
     builder.source(f"{prefix}.eos", tokenizer.eos)
-    view.arrays.append(f"{prefix}.eos")
-    view.steps.append(builder.step(f"{prefix}.with_eos", "append",
+    step.arrays.append(f"{prefix}.eos")
+    step.operations.append(builder.operation(f"{prefix}.with_eos", "append",
                                    {"before": f"{prefix}.ids", "token": f"{prefix}.eos"},
-                                   whole, ("token",), attributes={"length": len(ids)},
+                                   whole, ("token",), settings={"length": len(ids)},
                                    labels=token_labels(builder, f"{prefix}.with_eos", tokenizer, whole)))
     x, y = shift(whole)
-    view = builder.view(f"{prefix}.shift")
+    step = builder.step(f"{prefix}.shift")
     for name, part, offset, labels in zip(names, (x, y), (0, 1), (tokens, f"{tokens}.targets"), strict=True):
         builder.label(labels, [tokenizer.label(i) for i in part])
-        view.steps.append(builder.step(name, "window", {"ids": f"{prefix}.with_eos"}, part, ("position",),
-                                       attributes={"offset": offset}, labels={"position": labels}))
+        step.operations.append(builder.operation(name, "window", {"ids": f"{prefix}.with_eos"}, part, ("position",),
+                                       settings={"offset": offset}, labels={"position": labels}))
     return x, y

@@ -1,4 +1,4 @@
-"""Turn what the recorder saw into a trace: named arrays and the steps that made them."""
+"""Turn what the recorder saw into a trace: named arrays and the operations that made them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from tracer.errors import UserError
-from tracer.format import schema
-from tracer.format.schema import Array, Chapter, Step, Trace, View
+from tracer.format.files import INLINE_LIMIT
 from tracer.format.summary import summarise
+from tracer.format.trace import AXES, Array, Chapter, Operation, Step, Trace, content_hash
 from tracer.format.validation import validate
 from tracer.format.verify import Check, beyond_float32, compare, find_rounding
 from tracer.ops import KINDS
@@ -54,7 +54,7 @@ def _as_int64(array: np.ndarray) -> np.ndarray:
 
 
 class TraceBuilder:
-    """Collects arrays, steps and views in the order in which a learner meets them."""
+    """Collects arrays, operations and steps in the order in which a learner meets them."""
 
     def __init__(self, route: str, make: dict):
         self.trace = Trace(route, make, {}, {}, [], {}, {})
@@ -63,13 +63,13 @@ class TraceBuilder:
     def chapter(self, chapter_id: str) -> None:
         self.trace.chapters.append(Chapter(chapter_id, []))
 
-    def view(self, view_id: str) -> View:
-        """The view of that name in the open chapter; made when it is not there."""
-        views = self.trace.chapters[-1].views
-        found = next((view for view in views if view.id == view_id), None)
+    def step(self, step_id: str) -> Step:
+        """The step of that name in the open chapter; made when it is not there."""
+        steps = self.trace.chapters[-1].steps
+        found = next((step for step in steps if step.id == step_id), None)
         if found is None:
-            found = View(view_id)
-            views.append(found)
+            found = Step(step_id)
+            steps.append(found)
         return found
 
     def label(self, name: str, labels: list[str]) -> str:
@@ -80,11 +80,11 @@ class TraceBuilder:
         """An array at the start of a computation: nothing recorded made it, its hash holds it."""
         data = _as_array(values)
         self._add(Array(name, data.shape, data.dtype.name, axes, labels or {}, data,
-                        sha256=schema.content_hash(data)))
+                        sha256=content_hash(data)))
         return name
 
-    def step(self, name: str, kind: str, operands: dict[str, str], values, axes: tuple[str, ...] = (), *,
-             target: str = "out", attributes: dict | None = None, labels: dict | None = None,
+    def operation(self, name: str, kind: str, operands: dict[str, str], values, axes: tuple[str, ...] = (), *,
+             target: str = "out", settings: dict | None = None, labels: dict | None = None,
              derived: bool = False, shape: tuple[int, ...] = ()) -> str:
         """An array that `kind` made from `operands`.
 
@@ -99,8 +99,8 @@ class TraceBuilder:
                         None if derived else data, derived=derived))
         if derived and data is not None:
             self._kept[name] = data
-        needed = {setting: (attributes or {})[setting] for setting in KINDS[kind].settings(target)}
-        self.trace.steps[name] = Step(name, kind, target, operands, needed)
+        needed = {setting: (settings or {})[setting] for setting in KINDS[kind].settings(target)}
+        self.trace.operations[name] = Operation(name, kind, target, operands, needed)
         return name
 
     def _add(self, array: Array) -> None:
@@ -111,59 +111,61 @@ class TraceBuilder:
     def finish(self) -> Trace:
         """The whole trace, checked: what is written has been recomputed once already.
 
-        Raises `UserError` for one that `schema.load` would refuse.
+        Raises `UserError` for one that `load` would refuse.
         """
         trace = self.trace
         validate(trace)
-        replay = Replay(trace, schema.AXES)
-        for step in trace.steps.values():
-            if trace.arrays[step.id].derived:
-                self._check_derived(replay, step)
-            elif self._check_held(replay, step):
-                replay = Replay(trace, schema.AXES)
-            replay.forget_after(step.id)
+        replay = Replay(trace, AXES)
+        for operation in trace.operations.values():
+            if trace.arrays[operation.id].derived:
+                self._check_derived(replay, operation)
+            elif self._check_held(replay, operation):
+                replay = Replay(trace, AXES)
+            replay.forget_after(operation.id)
         trace.summary = summarise(trace)
         return trace
 
-    def _check_held(self, replay: Replay, step: Step) -> bool:
+    def _check_held(self, replay: Replay, operation: Operation) -> bool:
         """Whether operands had to be held for it.  Raises `ArithmeticError` for what does not follow all the same."""
-        check = self._settle(replay, step)
-        held = bool(check.problem) and self._hold_operands(step)
+        check = self._settle(replay, operation)
+        held = bool(check.problem) and self._hold_operands(operation)
         if held:
-            check = self._settle(Replay(self.trace, schema.AXES), step)
+            check = self._settle(Replay(self.trace, AXES), operation)
         if check.problem:
-            raise ArithmeticError(f"step {step.id} ({check.kind}) does not follow from its operands: {check.problem}")
+            raise ArithmeticError(f"operation {operation.id} ({check.kind}) does not follow from its operands: "
+                                  f"{check.problem}")
         return held
 
-    def _settle(self, replay: Replay, step: Step) -> Check:
+    def _settle(self, replay: Replay, operation: Operation) -> Check:
         """Note the rounding that the step's numbers carry, and check them."""
-        recorded, computed = self.trace.values(step.id).reshape(-1), replay.compute(step)
-        step.rounding = find_rounding(recorded, computed)
-        return compare(step, recorded, computed)
+        recorded, computed = self.trace.values(operation.id).reshape(-1), replay.compute(operation)
+        operation.rounding = find_rounding(recorded, computed)
+        return compare(operation, recorded, computed)
 
-    def _hold_operands(self, step: Step) -> bool:
+    def _hold_operands(self, operation: Operation) -> bool:
         """Write the derived numbers that an order follows from after all; whether there were any.
 
         Numbers that are nearly equal may stand the other way round when they are computed again.
         """
         trace = self.trace
-        origins = self._derived_origins(step) if trace.arrays[step.id].dtype == "int64" else []
+        origins = self._derived_origins(operation) if trace.arrays[operation.id].dtype == "int64" else []
         for name in origins:
             trace.arrays[name] = replace(trace.arrays[name], data=self._kept[name], derived=False)
-            self._settle(Replay(trace, schema.AXES), trace.steps[name])
+            self._settle(Replay(trace, AXES), trace.operations[name])
         return bool(origins)
 
-    def _derived_origins(self, step: Step) -> list[str]:
-        """The derived arrays that the step follows from and that follow from held ones alone."""
-        derived = [name for name in step.operands.values() if self.trace.arrays[name].derived and name in self._kept]
-        return [origin for name in derived for origin in self._derived_origins(self.trace.steps[name]) or [name]]
+    def _derived_origins(self, operation: Operation) -> list[str]:
+        """The derived arrays that the operation follows from and that follow from held ones alone."""
+        derived = [name for name in operation.operands.values()
+                   if self.trace.arrays[name].derived and name in self._kept]
+        return [origin for name in derived for origin in self._derived_origins(self.trace.operations[name]) or [name]]
 
-    def _check_derived(self, replay: Replay, step: Step) -> None:
-        if step.id not in self._kept:
+    def _check_derived(self, replay: Replay, operation: Operation) -> None:
+        if operation.id not in self._kept:
             return
-        wrong = beyond_float32(self._kept[step.id].reshape(-1), replay.derive(step.id))
+        wrong = beyond_float32(self._kept[operation.id].reshape(-1), replay.derive(operation.id))
         if wrong.any():
-            raise ArithmeticError(f"derived array {step.id}: {int(wrong.sum())} values differ from PyTorch's")
+            raise ArithmeticError(f"derived array {operation.id}: {int(wrong.sum())} values differ from PyTorch's")
 
 
 def _as_array(values) -> np.ndarray:
@@ -180,7 +182,7 @@ class Pass:
     `prefix` stands before every array made in this pass; `parameters` says under which name the trace has
     a parameter that the pass read.
     `inputs`: names that the trace already has for tensors that came from outside.  `tokens`: name of
-    the labels of its positions.  `view_of`: path of a call → the view that shows it; each its own unless said.
+    the labels of its positions.  `step_of`: path of a call → the step that shows it; each its own unless said.
     """
 
     recorder: Recorder
@@ -191,7 +193,7 @@ class Pass:
     tokens: str = "tokens"
     vocabulary: str = "vocabulary"
     derived: frozenset[str] = frozenset()
-    view_of: Callable[[str], str] = lambda path: path
+    step_of: Callable[[str], str] = lambda path: path
 
     def __post_init__(self):
         self.parameter_names = {name for name, _ in self.model.named_parameters()}
@@ -270,7 +272,7 @@ def check_complete(run: Pass) -> None:
 
 
 def add_forward(builder: TraceBuilder, run: Pass, chapter_of=None) -> None:
-    """Every step of a recorded forward pass.  `chapter_of`: path → chapter, when it opens chapters."""
+    """Every operation of a recorded forward pass.  `chapter_of`: path → chapter, when it opens chapters."""
     check_complete(run)
     opened = None
     for call in run.recorder.calls:
@@ -279,10 +281,10 @@ def add_forward(builder: TraceBuilder, run: Pass, chapter_of=None) -> None:
         if chapter_of and (chapter := chapter_of(call.path)) != opened:
             builder.chapter(chapter)
             opened = chapter
-        _add_call(builder, run, call, builder.view(run.prefix + run.view_of(call.path)))
+        _add_call(builder, run, call, builder.step(run.prefix + run.step_of(call.path)))
 
 
-def _add_call(builder: TraceBuilder, run: Pass, call: Call, view: View) -> None:
+def _add_call(builder: TraceBuilder, run: Pass, call: Call, step: Step) -> None:
     kind = call.module.kind
     targets = KINDS[kind].targets
     for output in [*(o for o in call.outputs if o not in targets), *(t for t in targets if t in call.outputs)]:
@@ -293,31 +295,31 @@ def _add_call(builder: TraceBuilder, run: Pass, call: Call, view: View) -> None:
         name = run.array_name(made)
         if output not in targets:  # a random word: nothing recorded made it
             builder.source(name, values, axes, labels)
-            view.arrays.append(name)
+            step.arrays.append(name)
             continue
         operands = {o: run.array_name(run.operand(call, o)) for o in KINDS[kind].operands(output)}
-        builder.step(name, kind, operands, values, axes, target=output, attributes=call.attributes,
+        builder.operation(name, kind, operands, values, axes, target=output, settings=call.settings,
                      labels=labels, derived=made in run.derived)
-        view.steps.append(name)
+        step.operations.append(name)
 
 
 def add_backward(builder: TraceBuilder, run: Pass, gradients: dict[str, Tensor]) -> None:
     """Every gradient, from the loss back: of activations, and (`gradients`) of parameters."""
-    steps = [call for call in run.recorder.calls if call.is_step and call.made]
-    backward = _Backward(builder, run, gradients, steps)
-    for call in reversed(steps):
+    operations = [call for call in run.recorder.calls if call.is_step and call.made]
+    backward = _Backward(builder, run, gradients, operations)
+    for call in reversed(operations):
         if any(backward.has_gradient(name) for name in call.outputs.values()):
-            backward.add_call(call, builder.view(f"grad.{call.path}"))
+            backward.add_call(call, builder.step(f"grad.{call.path}"))
 
 
 class _Backward:
     """Gradients arrive use by use; a value that was used twice gets the sum when both are there."""
 
-    def __init__(self, builder: TraceBuilder, run: Pass, gradients: dict[str, Tensor], steps: list[Call]):
+    def __init__(self, builder: TraceBuilder, run: Pass, gradients: dict[str, Tensor], operations: list[Call]):
         self.builder, self.run = builder, run
         self.total = {**run.recorder.gradients, **gradients}
         self.uses: dict[str, list[str]] = {}
-        for call in steps:
+        for call in operations:
             for operand in self.differentiable(call):
                 self.uses.setdefault(run.operand(call, operand), []).append(call.path)
         self.sums: dict[str, _Sum] = {}
@@ -333,50 +335,50 @@ class _Backward:
         return [o for o in targets if (call.path, o) in self.run.recorder.use_gradients
                 or (o not in call.inputs and own_parameter(call, o) in own & self.total.keys())]
 
-    def add_call(self, call: Call, view: View) -> None:
+    def add_call(self, call: Call, step: Step) -> None:
         if not self.seeded:
-            self.seed(call, view)
+            self.seed(call, step)
         for operand in self.differentiable(call):
-            self.add_use(call, operand, view)
+            self.add_use(call, operand, step)
 
-    def seed(self, call: Call, view: View) -> None:
+    def seed(self, call: Call, step: Step) -> None:
         """∂L/∂L = 1: the one gradient that comes from nowhere."""
         loss = call.outputs["out"]
-        name = self.builder.step(self.run.gradient_name(loss), "loss_seed", {},
+        name = self.builder.operation(self.run.gradient_name(loss), "loss_seed", {},
                                  self.run.unbatched(self.total[loss], ()))
-        view.steps.append(name)
+        step.operations.append(name)
         self.seeded = True
 
-    def add_use(self, call: Call, operand: str, view: View) -> None:
+    def add_use(self, call: Call, operand: str, step: Step) -> None:
         value = self.run.operand(call, operand)
         if len(self.uses[value]) == 1:
-            self.add_step(self.run.gradient_name(value), call, operand, value, self.total[value], view)
+            self.add_operation(self.run.gradient_name(value), call, operand, value, self.total[value], step)
             return
         name = f"{self.run.gradient_name(value)}@{call.path}"
         # A parameter that a module holds itself has no watched use: PyTorch gives its total alone.
         part = self.run.recorder.use_gradients.get((call.path, operand))
         # What came in pieces was never one number for PyTorch: it added each to the total by itself.
         pieces = self.run.recorder.pieces[call.path, operand]
-        self.add_step(name, call, operand, value, part, view, derived=pieces > 1)
-        self.add_part(value, name, part, view)
+        self.add_operation(name, call, operand, value, part, step, derived=pieces > 1)
+        self.add_part(value, name, part, step)
 
-    def add_step(self, name: str, call: Call, operand: str, value: str, numbers: Tensor | None, view: View,
+    def add_operation(self, name: str, call: Call, operand: str, value: str, numbers: Tensor | None, step: Step,
                  derived: bool = False) -> None:
         target = f"d_{operand}"
         operands = {o: self.gradient_operand(call, o) for o in KINDS[call.module.kind].operands(target)}
         of = self.builder.trace.arrays[self.run.array_name(value)]
         data = None if numbers is None else self.run.unbatched(numbers, of.axes)
-        derived = derived or data is None or ("@" in name and data.size > schema.INLINE_LIMIT)
-        self.builder.step(name, call.module.kind, operands, data, of.axes, target=target, shape=of.shape,
-                          attributes=call.attributes, derived=derived, labels=of.labels)
-        view.steps.append(name)
+        derived = derived or data is None or ("@" in name and data.size > INLINE_LIMIT)
+        self.builder.operation(name, call.module.kind, operands, data, of.axes, target=target, shape=of.shape,
+                          settings=call.settings, derived=derived, labels=of.labels)
+        step.operations.append(name)
 
     def gradient_operand(self, call: Call, operand: str) -> str:
         if operand.startswith("d_"):
             return self.run.gradient_name(call.outputs[operand[2:]])
         return self.run.array_name(self.run.operand(call, operand))
 
-    def add_part(self, value: str, name: str, part: Tensor | None, view: View) -> None:
+    def add_part(self, value: str, name: str, part: Tensor | None, step: Step) -> None:
         """Add a part to those that came before, in autograd's own order; the sum with the last one is the total."""
         before = self.sums.get(value)
         if before is None:
@@ -388,10 +390,10 @@ class _Backward:
         numbers = self.total[value] if last else before.numbers + part if known else None
         made = total if last else f"{total}@{count}"
         of = self.builder.trace.arrays[self.run.array_name(value)]
-        self.builder.step(made, "gradient_sum", {"first": before.name, "second": name},
+        self.builder.operation(made, "gradient_sum", {"first": before.name, "second": name},
                           None if numbers is None else self.run.unbatched(numbers, of.axes), of.axes,
                           labels=of.labels, derived=not last, shape=of.shape)
-        view.steps.append(made)
+        step.operations.append(made)
         self.sums[value] = _Sum(count, made, numbers)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tracer.errors import UserError
 from tracer.format.origin import KEY
-from tracer.format.schema import Trace
+from tracer.format.trace import Trace
 from tracer.model.config import Config
 from tracer.model.gpt import GPT
 from tracer.model.kernel_probe import kernels_used, warn_unless_pinned

@@ -1,6 +1,7 @@
 """One process at a time: a lock on a file that the system gives back when its holder ends, killed or not."""
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -8,12 +9,10 @@ from pathlib import Path
 
 from tracer.errors import UserError
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
+if sys.platform == "win32":
     import msvcrt
-
+else:
+    import fcntl
 
 LOCK = ".lock"  # in the folder that one process alone may write into
 
@@ -32,13 +31,13 @@ def locked(path: Path, patience: float = 0) -> Iterator[None]:
     try:
         yield
     finally:
-        if fcntl:
-            path.unlink(missing_ok=True)  # while it is held: whoever waits for this file finds it gone, and retries
-            os.close(handle)
-        else:
+        if sys.platform == "win32":
             os.close(handle)
             with suppress(OSError):  # somebody opened it meanwhile, and removes it
                 path.unlink()
+        else:
+            path.unlink(missing_ok=True)  # while it is held: whoever waits for this file finds it gone, and retries
+            os.close(handle)
 
 
 def is_locked(path: Path) -> bool:
@@ -95,10 +94,10 @@ def _open_and_lock(path: Path, patience: float) -> int:
 
 def _try(handle: int) -> bool:
     try:
-        if fcntl:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        else:
+        if sys.platform == "win32":
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         return False
     except OSError:  # a file system without locks: a second process is then not noticed

@@ -7,6 +7,7 @@ in memory before they are made; a key that stands twice, of which programs keep 
 import re
 import stat
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -43,7 +44,7 @@ def _read(path: Path, most: int) -> bytes:
         return file.read(known.st_size + 1)  # it may grow meanwhile: no more than was looked at
 
 
-def parse(content: bytes):
+def parse(content: bytes) -> Any:
     """The JSON in `content`.  Raises `UserError` for what is none, is too much, or says a thing twice."""
     bare, texts = _TEXT.subn(b"", content)  # no sign of the structure stands in a text any longer
     lists, objects, items, keys = (bare.count(sign) for sign in (b"[", b"{", b",", b":"))
@@ -61,13 +62,13 @@ def parse(content: bytes):
     return body
 
 
-def _count_keys(body) -> int:
+def _count_keys(body: object) -> int:
     """How many keys all objects have together.  Raises `UserError` for what is nested too deep."""
-    level, count = [body], 0
+    level, count = [body] if isinstance(body, dict | list) else [], 0
     for _ in range(MOST_DEPTH):
-        below = [list(node.values()) if type(node) is dict else node for node in level if type(node) in (dict, list)]
-        count += sum(len(node) for node in level if type(node) is dict)
-        level = [child for nodes in below for child in nodes if type(child) in (dict, list)]
+        below = [list(node.values()) if isinstance(node, dict) else node for node in level]
+        count += sum(len(node) for node in level if isinstance(node, dict))
+        level = [child for nodes in below for child in nodes if isinstance(child, dict | list)]
         if not level:
             return count
     raise UserError(f"the file is nested deeper than {MOST_DEPTH} levels")

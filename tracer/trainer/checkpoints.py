@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import torch
 from torch import nn
@@ -10,9 +11,10 @@ from tracer.errors import UserError
 from tracer.model.checkpoint_parts import check_moments, check_parameters, check_scaler, config_of, exact
 from tracer.model.config import Config
 from tracer.model.gpt import GPT
-from tracer.model.sealed import Damaged, load_sealed, refused, seal_of, sealed_bytes
+from tracer.model.sealed import Damaged, OfAnotherFormat, load_sealed, refused, seal_of, sealed_bytes
+from tracer.model.text_tokenizer import TextTokenizer
 from tracer.storage.atomic import write_atomically
-from tracer.trainer.corpus import SPLITS, TextTokenizer, tokenizer_from_json, tokenizer_to_json
+from tracer.trainer.corpus import SPLITS, tokenizer_from_json, tokenizer_to_json
 from tracer.trainer.settings import BEST, LAST, FitSettings, make_settings
 
 FORMAT = "two-routes/run/3"
@@ -26,7 +28,8 @@ class RunCheckpoint:
 
     The data order and the dropout masks need no state: they follow from the seed and the number of the update.
     `optimizer`: the state of each parameter, in the order of the optimizer's groups; the rest of it follows from
-    the settings.  `best`: the smallest validation loss so far, which `best_update` had.
+    the settings.  `best`: the smallest validation loss so far, which `best_update` had; None where the file of that
+    update has been removed, and nothing evaluated since.
     """
 
     config: Config
@@ -35,10 +38,10 @@ class RunCheckpoint:
     settings: FitSettings
     parameters: dict[str, torch.Tensor]
     optimizer: dict[int, dict[str, torch.Tensor]]
-    scaler: dict
+    scaler: dict[str, Any]
     update: int
-    best: float
-    best_update: int
+    best: float | None
+    best_update: int | None
 
     def model(self) -> GPT:
         """The model with these parameters, ready to be sampled from."""
@@ -67,6 +70,11 @@ def load_run(path: Path) -> RunCheckpoint:
         raise UserError(f"there is no checkpoint {path}: train one with `python -m tracer fit`")
     try:
         return _from_body(load_sealed(path, FORMAT), path.parent)
+    except OfAnotherFormat as error:
+        if error.kind == "checkpoint":
+            raise UserError(f"{path} is the checkpoint of a recording, a run's is needed: name the folder of a run, or "
+                            f"its {LAST} or {BEST}") from None
+        raise refused(path, error, "train again with `python -m tracer fit`") from None
     except Exception as error:  # torch.load raises many kinds for a damaged file
         best = path.with_name(BEST)
         instead = f"go on from the best update with a copy of {best} in its place, or " if (
@@ -74,21 +82,21 @@ def load_run(path: Path) -> RunCheckpoint:
         raise refused(path, error, f"{instead}train again with `python -m tracer fit`") from None
 
 
-def _from_body(body: dict, folder: Path) -> RunCheckpoint:
+def _from_body(body: dict[str, Any], folder: Path) -> RunCheckpoint:
     exact(body, "the checkpoint", config=dict, tokenizer=dict, files=dict, settings=dict, parameters=dict,
-          optimizer=dict, scaler=dict, update=int, best=float, best_update=int)
+          optimizer=dict, scaler=dict, update=int, best=float | None, best_update=int | None)
     config, tokenizer = config_of(body["config"]), tokenizer_from_json(body["tokenizer"])
-    body["settings"] = {name: getattr(FitSettings, name) for name in KINDS} | body["settings"]  # older runs say neither
-    exact(body["settings"], "settings", **{item.name: item.type for item in fields(FitSettings)
-                                           if item.name != "output"})
-    settings = make_settings(body["settings"] | {"output": str(folder)})
+    kinds = {name: kind for name, kind in get_type_hints(FitSettings).items() if name != "output"}
+    said = {name: getattr(FitSettings, name) for name in KINDS} | body["settings"]  # older runs say neither
+    settings = make_settings(exact(said, "settings", **kinds) | {"output": str(folder)})
     held = SHAPE[1:] if settings.pretrained else SHAPE[1:] + KINDS
     exact(body["files"], "files", **dict.fromkeys(SPLITS, str))
     if any(getattr(config, name) != getattr(settings, name) for name in held):
         raise Damaged("its config and its settings have different shapes")
     if config.vocabulary != tokenizer.vocabulary_size:
         raise Damaged("its tokenizer and its config have different vocabularies")
-    if not 0 <= body["best_update"] <= body["update"] <= settings.updates:
+    if not 0 <= (body["best_update"] or 0) <= body["update"] <= settings.updates or (
+            (body["best"] is None) != (body["best_update"] is None)):
         raise Damaged("its updates are not in order")
     check_moments(check_parameters(config, body["parameters"]), body["optimizer"], body["update"])
     check_scaler(body["scaler"])

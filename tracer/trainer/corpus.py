@@ -12,32 +12,23 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from tracer.errors import UserError
+from tracer.model.text_tokenizer import TextTokenizer
 from tracer.resources import TEXT
 from tracer.storage.atomic import write_atomically
+from tracer.trainer.settings import META
 
 FORMAT = "two-routes/tokens/1"
-META = "meta.json"
 SPLITS = ("train", "validation")
 DEFAULT_TEXT = TEXT
 _FILE = re.compile(r"(train|validation)-[0-9a-f]{16}\.bin")
 _AGAIN = "prepare it again with `python -m tracer prepare`"
-
-
-class TextTokenizer(Protocol):
-    """What training and sampling ask of a tokenizer."""
-
-    name: str
-    vocabulary_size: int
-
-    def encode(self, text: str) -> list[int]: ...
-    def decode(self, ids: Iterable[int]) -> str: ...
 
 
 class Characters:
@@ -65,21 +56,21 @@ class Characters:
         return "".join(self.characters[id] for id in ids)
 
 
-def tokenizer_to_json(tokenizer: TextTokenizer) -> dict:
+def tokenizer_to_json(tokenizer: TextTokenizer) -> dict[str, Any]:
     """All that is needed to have the same tokenizer again, and to tell two apart."""
     body = {"name": tokenizer.name, "vocabulary_size": tokenizer.vocabulary_size}
     return body | {"characters": tokenizer.characters} if isinstance(tokenizer, Characters) else body
 
 
-def tokenizer_from_json(body: dict) -> TextTokenizer:
+def tokenizer_from_json(body: dict[str, Any]) -> TextTokenizer:
     """Raises UserError for a tokenizer that this program does not know, ValueError for one that cannot be."""
     if body["name"] == Characters.name:
         characters = body["characters"]
         if type(characters) is not list or not all(type(each) is str and len(each) == 1 for each in characters):
             raise ValueError("the characters of the vocabulary are no list of single characters")
-        tokenizer: TextTokenizer = Characters(characters)
-        if tokenizer.characters != characters:
+        if characters != sorted(set(characters)):
             raise ValueError("the characters of the vocabulary are not in order, each once")
+        tokenizer: TextTokenizer = Characters(characters)
     else:
         tokenizer = make_tokenizer(body["name"], "")
     if body["vocabulary_size"] != tokenizer.vocabulary_size:
@@ -165,12 +156,13 @@ def token_dtype(vocabulary_size: int) -> np.dtype:
     raise UserError(f"a vocabulary of {vocabulary_size} does not fit 32 bits")
 
 
-def prepare(text_path: Path, folder: Path, tokenizer_name: str = Characters.name) -> dict:
+def prepare(text_path: str | Path, folder: str | Path, tokenizer_name: str = Characters.name) -> dict[str, Any]:
     """Write the ids of a text into `folder`; returns what ``meta.json`` says.
 
     The first nine tenths (of the ids, rounded down) are for training, the rest for validation.
     Raises UserError as `encode_text` does.
     """
+    text_path, folder = Path(text_path), Path(folder)
     meta, contents = encode_text(text_path, tokenizer_name)
     files = meta["files"]
     for split, content in contents.items():
@@ -182,7 +174,7 @@ def prepare(text_path: Path, folder: Path, tokenizer_name: str = Characters.name
     return meta
 
 
-def encode_text(text_path: Path, tokenizer_name: str = Characters.name) -> tuple[dict, dict[str, bytes]]:
+def encode_text(text_path: Path, tokenizer_name: str = Characters.name) -> tuple[dict[str, Any], dict[str, bytes]]:
     """What `prepare` writes: what ``meta.json`` says, and the bytes of the ids of each split.
 
     Raises UserError as `read_text` does and for a text of which one split would have no next token.
@@ -235,7 +227,7 @@ def load_data(folder: Path) -> Data:
     return Data(folder, tokenizer, meta["files"], **parts)
 
 
-def _map(folder: Path, split: str, meta: dict, vocabulary_size: int) -> np.ndarray:
+def _map(folder: Path, split: str, meta: dict[str, Any], vocabulary_size: int) -> np.ndarray:
     if not _FILE.fullmatch(meta["files"][split]):
         raise UserError(f"{folder / META} names a file that is no token file: {_AGAIN}")
     path, count = folder / meta["files"][split], meta["tokens"][split]

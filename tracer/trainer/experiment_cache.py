@@ -4,6 +4,7 @@ import platform
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -17,7 +18,7 @@ from tracer.model.sampling import Sampling
 
 
 def run_cache(model: GPT, prompts: tuple[int, ...], new_tokens: int, rounds: int, seed: int,
-              after_point: Callable[[dict], None] = lambda point: None) -> dict:
+              after_point: Callable[[dict[str, Any]], None] = lambda point: None) -> dict[str, Any]:
     """Time both ways for each prompt length; return the experiment as JSON, in the form `experiment_schema` checks.
 
     Prompts are random ids: their number counts here, not their meaning.  Raises `UserError` when a prompt and what
@@ -40,7 +41,7 @@ def run_cache(model: GPT, prompts: tuple[int, ...], new_tokens: int, rounds: int
     })
 
 
-def _measure(model: GPT, length: int, new_tokens: int, rounds: int, seed: int) -> dict:
+def _measure(model: GPT, length: int, new_tokens: int, rounds: int, seed: int) -> dict[str, Any]:
     """Median seconds of both ways, taken in turn so that a busy machine slows both; rounded to 4 digits."""
     generator = torch.Generator().manual_seed(seed)
     prompt = torch.randint(model.config.vocabulary, (length,), generator=generator).tolist()

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -33,7 +34,7 @@ SAMPLE = "sample.json"  # in the folder of the runs: what their samples are
 def run_depth(text: Path, runs: Path, settings: FitSettings, depths: tuple[int, ...], prompt: str, sample_tokens: int,
               begin: Callable[[int], None] = lambda blocks: None,
               after_update: Callable[[Update], None] = lambda update: None,
-              after_evaluation: Callable[[Evaluation], None] = lambda evaluation: None) -> dict:
+              after_evaluation: Callable[[Evaluation], None] = lambda evaluation: None) -> dict[str, Any]:
     """Train one model a depth and return the experiment as JSON, in the form `experiment_schema` checks.
 
     `runs`: folder of the data and of one run a depth; runs that were stopped there are gone on with.
@@ -54,7 +55,7 @@ def run_depth(text: Path, runs: Path, settings: FitSettings, depths: tuple[int, 
         write_atomically(runs / SAMPLE, json.dumps(sample).encode() + b"\n")
         data = load_data(runs / "data")
 
-        def notes(model: GPT) -> dict:
+        def notes(model: GPT) -> dict[str, Any]:
             new = generate(model, [start], Sampling(TEMPERATURE, seed=settings.seed), sample_tokens)[0]
             return {"sample": data.tokenizer.decode(new)}
 
@@ -75,7 +76,8 @@ def _started(settings: FitSettings) -> bool:
     return (Path(settings.output) / SETTINGS).exists()
 
 
-def _check_runs(runs: Path, each: Iterable[FitSettings], files: dict[str, str], sample: dict) -> None:
+def _check_runs(runs: Path, each: Iterable[FitSettings], files: dict[str, str],
+                sample: dict[str, Any]) -> None:
     """Raises `UserError` when a run in `runs` has other settings, another text or other samples than wanted."""
     for settings in filter(_started, each):
         before = asdict(read_settings(Path(settings.output) / SETTINGS, {}))
@@ -95,7 +97,7 @@ def _check_same(where: object, what: str, before: object, now: object) -> None:
         raise UserError(f"{where} holds {what} {before!r}, not {now!r}: choose another --runs, or remove it")
 
 
-def _read_sample(path: Path) -> dict:
+def _read_sample(path: Path) -> dict[str, Any]:
     """What the samples of the runs beside `path` continue, how far, and at which temperature."""
     try:
         return dict(json.loads(path.read_bytes()))
@@ -118,7 +120,7 @@ def times_of_an_update(runs: list[Fit]) -> list[list[float]]:
     return times
 
 
-def _make(text: Path, data: Data, settings: FitSettings, sample: dict) -> dict:
+def _make(text: Path, data: Data, settings: FitSettings, sample: dict[str, Any]) -> dict[str, Any]:
     content = read_text(text)
     left_out = ("data", "output", "blocks", "pretrained")
     return {
@@ -132,7 +134,7 @@ def _make(text: Path, data: Data, settings: FitSettings, sample: dict) -> dict:
     }
 
 
-def _run(run: Fit, blocks: int, times: list[float]) -> dict:
+def _run(run: Fit, blocks: int, times: list[float]) -> dict[str, Any]:
     """One run from its log.  Losses are rounded to 4 decimals, seconds to 4 digits."""
     content = (run.folder / LOG).read_bytes()
     log = read_log(run.folder / LOG)

@@ -10,13 +10,15 @@ what a run that diverges leaves behind can be gone on from.
 import math
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 from tracer.errors import UserError
 from tracer.model.config import Config
@@ -25,7 +27,7 @@ from tracer.model.gpt import GPT
 from tracer.model.kernel_probe import described, kernels_used, warn_unless_pinned
 from tracer.storage.atomic import write_atomically
 from tracer.storage.lock import check_free, only_writer
-from tracer.trainer.checkpoints import BEST, LAST, RunCheckpoint, load_parameters, load_run, save_run
+from tracer.trainer.checkpoints import RunCheckpoint, load_parameters, load_run, save_run
 from tracer.trainer.corpus import (
     Data,
     check_length,
@@ -40,7 +42,7 @@ from tracer.trainer.log import RunLog, read_log
 from tracer.trainer.memory import check_memory
 from tracer.trainer.processes import Processes
 from tracer.trainer.schedule import learning_rate
-from tracer.trainer.settings import SETTINGS, FitSettings
+from tracer.trainer.settings import BEST, LAST, SETTINGS, FitSettings
 from tracer.trainer.setup import make_model, make_optimizer, parallel, precision_of
 from tracer.trainer.throughput import measured_peak
 
@@ -68,6 +70,9 @@ class Evaluation:
     best: bool
 
 
+Notes = Callable[[GPT], dict[str, Any]]  # what the log shall hold beside an evaluation, by name
+
+
 class Fit:
     """One run.  `resume`: go on from ``last.pt`` in the output folder, from the start when there is none yet.
 
@@ -78,7 +83,8 @@ class Fit:
     def __init__(self, settings: FitSettings, processes: Processes, resume: bool = False):
         self.processes, self.folder = processes, Path(settings.output)
         processes.all_or_none(lambda: self._prepare(settings, resume))
-        self.compiled = torch.compile(self.model) if settings.compile else self.model
+        # `torch.compile` is typed as what it makes of a function; of a module it makes a module.
+        self.compiled = cast(nn.Module, torch.compile(self.model)) if settings.compile else self.model
         self.parallel = parallel(self.compiled, processes)
 
     def _prepare(self, settings: FitSettings, resume: bool) -> None:
@@ -99,8 +105,11 @@ class Fit:
         self.settings = settings = replace(settings, **shape)
         self.optimizer = make_optimizer(self.model, settings)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == torch.float16)
-        self.done, self.best, self.best_update, self.saved = 0, None, None, None
-        self._log, self._due = None, False
+        self.done, self._due = 0, False
+        self.best: float | None = None
+        self.best_update: int | None = None
+        self.saved: int | None = None  # the update that ``last.pt`` has
+        self._log: RunLog | None = None
         if saved:
             self._restore(saved)
         self._train_starts, self._validation_starts = _evaluation_starts(self.data, settings.context)
@@ -127,7 +136,7 @@ class Fit:
 
     def run(self, after_update: Callable[[Update], None] = lambda update: None,
             after_evaluation: Callable[[Evaluation], None] = lambda evaluation: None,
-            notes: Callable[[GPT], dict] = lambda model: {}) -> None:
+            notes: Notes = lambda model: {}) -> None:
         """All updates that are left.
 
         The callbacks are called in the writing process alone.  `notes`: what the log shall hold beside an
@@ -142,7 +151,7 @@ class Fit:
                 raise
 
     def _all_updates(self, after_update: Callable[[Update], None], after_evaluation: Callable[[Evaluation], None],
-                     notes: Callable[[GPT], dict]) -> None:
+                     notes: Notes) -> None:
         settings = self.settings
         if self.saved is None:
             self._evaluate(after_evaluation, notes)
@@ -208,7 +217,8 @@ class Fit:
         starts = random_starts(len(tokens), settings.batch, settings.context, settings.seed, update, micro_batch)
         x, y = (_send(part, self.processes.device) for part in windows(tokens, starts, settings.context))
         with self._autocast():
-            return self.parallel(x, y)[1]
+            loss: torch.Tensor = self.parallel(x, y)[1]
+        return loss
 
     def _clip(self) -> float:
         """Returns the norm of the gradient before clipping."""
@@ -225,17 +235,19 @@ class Fit:
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
 
-    def _synchronise(self, now: bool):
+    def _synchronise(self, now: bool) -> AbstractContextManager[None]:
         """Gradients are summed over processes in the last backward of an update only."""
-        return nullcontext() if now or self.processes.world == 1 else self.parallel.no_sync()
+        if now or not isinstance(self.parallel, DistributedDataParallel):
+            return nullcontext()
+        return self.parallel.no_sync()
 
-    def _autocast(self):
+    def _autocast(self) -> AbstractContextManager[object]:
         mixed = self.precision != torch.float32
         return torch.autocast(self.processes.device.type, self.precision) if mixed else nullcontext()
 
-    def _evaluate(self, after_evaluation: Callable[[Evaluation], None], notes: Callable[[GPT], dict]) -> bool:
+    def _evaluate(self, after_evaluation: Callable[[Evaluation], None], notes: Notes) -> bool:
         """Both splits; returns whether the validation loss is the smallest so far.  Raises `Diverged`."""
-        def loss(tokens, starts):
+        def loss(tokens: np.ndarray, starts: np.ndarray) -> float:
             with self._autocast():
                 return split_loss(self.compiled, tokens, starts, self.settings.context, self.settings.batch,
                                   self.processes)
@@ -254,7 +266,7 @@ class Fit:
             after_evaluation(Evaluation(self.done, train, validation, improved))
         return improved
 
-    def _write(self, **entry) -> None:
+    def _write(self, **entry: object) -> None:
         if self._log:
             self._log.write(**entry)
 
@@ -316,11 +328,11 @@ class Fit:
             for path in self.folder.glob(f".{name}.*.tmp"):  # half a file of a run that was killed
                 path.unlink()
         write_atomically(self.folder / SETTINGS, self.settings.to_toml().encode(errors="surrogateescape"))
-        self._log = RunLog(self.folder / LOG, -1 if self.saved is None else self.saved)
-        stack.callback(self._close_log)
+        self._log = log = RunLog(self.folder / LOG, -1 if self.saved is None else self.saved)
+        stack.callback(self._close_log, log)
 
-    def _close_log(self) -> None:
-        self._log.close()
+    def _close_log(self, log: RunLog) -> None:
+        log.close()
         self._log = None
 
 

@@ -4,6 +4,7 @@ import json
 import math
 import os
 from pathlib import Path
+from typing import Any
 
 from tracer.errors import naming
 from tracer.storage.atomic import write_atomically
@@ -22,7 +23,7 @@ class RunLog:
         write_atomically(path, "".join(map(_line, kept)).encode())
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115  (it stays open as long as the run)
 
-    def write(self, **entry) -> None:
+    def write(self, **entry: object) -> None:
         """One line, in one call of the operating system."""
         with naming(self.path):
             self._file.write(_line(entry).encode())
@@ -36,7 +37,7 @@ class RunLog:
         self._file.close()
 
 
-def read_log(path: Path) -> list[dict]:
+def read_log(path: Path) -> list[dict[str, Any]]:
     """The entries of a log; any of their numbers but ``update`` may be None.
 
     The last line may be torn, where the process was killed, and is left out; so is a line that is no entry.
@@ -60,6 +61,6 @@ def _finite(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _line(entry: dict) -> str:
+def _line(entry: dict[str, Any]) -> str:
     wrong = {name: str(value) for name, value in entry.items() if isinstance(value, float) and not math.isfinite(value)}
     return json.dumps(entry | dict.fromkeys(wrong) | ({"not_finite": wrong} if wrong else {}), allow_nan=False) + "\n"

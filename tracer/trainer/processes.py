@@ -47,17 +47,21 @@ class Processes:
         Where it raises `UserError`, in one or in all, the first of those raises it, and the others end in silence.
         """
         try:
-            result, problem = act(), None
-        except UserError as error:
-            result, problem = None, error
-        failed = [problem is not None]
-        if self.world > 1:
-            failed = [False] * self.world
-            dist.all_gather_object(failed, problem is not None)
+            result = act()
+        except UserError as problem:
+            self.speak_alone(self._failed(True).index(True))
+            raise problem
+        failed = self._failed(False)
         if True in failed:
             self.speak_alone(failed.index(True))
-            raise problem
         return result
+
+    def _failed(self, here: bool) -> list[bool]:
+        """Of every process, whether it failed; asked by all of them at once."""
+        failed = [here] * self.world
+        if self.world > 1:
+            dist.all_gather_object(failed, here)
+        return failed
 
     def speak_alone(self, rank: int = 0) -> None:
         """Every process but one ends here, with the status of a refusal, so that its one line is read once."""
@@ -74,7 +78,8 @@ def join_processes(device: str) -> Iterator[Processes]:
     world = _variable("WORLD_SIZE", 1, at_least=1)
     if world > 1:
         _check_variables(world)
-    place = torch.device(_device(device), _variable("LOCAL_RANK", 0) if _device(device) == "cuda" else None)
+    kind = _device(device)
+    place = torch.device(kind, _variable("LOCAL_RANK", 0)) if kind == "cuda" else torch.device(kind)
     if place.type == "cuda":
         torch.cuda.set_device(place)
     if world == 1:

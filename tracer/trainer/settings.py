@@ -7,8 +7,9 @@ import json
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any, get_type_hints
 
 from tracer.errors import UserError
 from tracer.model.config import check_kind
@@ -17,12 +18,13 @@ from tracer.ops.registry import kinds_for
 from tracer.resources import RECIPES
 
 SETTINGS, LAST, BEST = "settings.toml", "last.pt", "best.pt"  # in the folder of a run
+META = "meta.json"  # in the folder of prepared data
 DEVICES = ("auto", "cpu", "cuda", "mps")
 THREADS = 1024  # at most: with more, starting them fails and ends the process
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
 
 
-def _setting(default, help: str):
+def _setting(default: object, help: str) -> Any:  # as `dataclasses.field`, which is typed as its default
     return field(default=default, metadata={"help": help})
 
 
@@ -65,14 +67,13 @@ class FitSettings:
     pin_kernels: bool = _setting(False, "Ask for a recording's kernels (AVX2), not for the machine's best.")
     peak_tflops: float = _setting(0.0, "What the device can do, for MFU; 0 measures a large product.")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.lr_end is None and type(self.lr) is float:
             object.__setattr__(self, "lr_end", self.lr / 30)
-        for item in fields(self):
-            _check_type(item.name, getattr(self, item.name), item.type)
-            if item.type is int and item.name not in ("seed", "threads"):
-                _check(item.name, getattr(self, item.name), getattr(self, item.name) <= LARGEST,
-                       f"at most {LARGEST:,}")
+        for name, kind in get_type_hints(FitSettings).items():
+            _check_type(name, getattr(self, name), kind)
+            if kind is int and name not in ("seed", "threads"):
+                _check(name, getattr(self, name), getattr(self, name) <= LARGEST, f"at most {LARGEST:,}")
         for name in ("context", "width", "heads", "blocks", "updates", "batch", "accumulation", "evaluate_every",
                      "save_every"):
             _check(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")
@@ -82,8 +83,7 @@ class FitSettings:
         for name in ("dropout", "beta1", "beta2"):
             _check(name, getattr(self, name), 0 <= getattr(self, name) < 1, "at least 0 and below 1")
         _check("peak_tflops", self.peak_tflops, self.peak_tflops <= 1e12, "at most 10¹²")  # or FLOP/s are infinite
-        _check("lr_end", self.lr_end, self.lr_end <= self.lr, 
-               f"at most lr, which is {self.lr!r}")
+        _check("lr_end", self.lr_end, self.lr_end <= self.lr, f"at most lr, which is {self.lr!r}")
         _check("seed", self.seed, 0 <= self.seed < 2**64, "from 0 to 2⁶⁴ − 1")
         for place in ("activation", "norm"):
             check_kind(place, getattr(self, place))
@@ -99,7 +99,7 @@ class FitSettings:
         return "".join(f"{name} = {_toml(value)}\n" for name, value in self.without_place().items())
 
 
-def _check(name: str, value, holds: bool, rule: str) -> None:
+def _check(name: str, value: object, holds: bool, rule: str) -> None:
     if not holds:
         raise UserError(f"{name} must be {rule}, not {value!r}")
 
@@ -108,14 +108,14 @@ def check_threads(count: int) -> None:
     _check("threads", count, count <= THREADS, f"at most {THREADS}")
 
 
-def _check_type(name: str, value, wanted: type) -> None:
+def _check_type(name: str, value: object, wanted: type) -> None:
     kinds = {int: "a whole number", float: "a number", str: "a text without the character 0", bool: "true or false"}
-    right = type(value) is wanted and not (wanted is float and not math.isfinite(value))
-    right = right and not (wanted is str and "\0" in value)
-    _check(name, value, right, kinds[wanted])
+    wrong = type(value) is not wanted or (isinstance(value, float) and not math.isfinite(value)) or (
+        isinstance(value, str) and "\0" in value)
+    _check(name, value, not wrong, kinds[wanted])
 
 
-def _toml(value) -> str:
+def _toml(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     # JSON's texts are TOML's as long as nothing is escaped as a surrogate pair, and 127 is.
@@ -124,13 +124,14 @@ def _toml(value) -> str:
 
 def make_settings(values: Mapping[str, object]) -> FitSettings:
     """Settings from names and values.  Raises `UserError` for an unknown name, and as `FitSettings` does."""
-    known = {item.name: item.type for item in fields(FitSettings)}
+    known = get_type_hints(FitSettings)
     for name in values:
         if name not in known:
             raise UserError(f"there is no setting {name!r}: `python -m tracer fit --help` lists them")
     # TOML tells 1 from 1.0; a whole number is a number all the same.
-    return FitSettings(**{name: _float(value) if known[name] is float and type(value) is int else value
-                          for name, value in values.items()})
+    typed: dict[str, Any] = {name: _float(value) if known[name] is float and type(value) is int else value
+                             for name, value in values.items()}
+    return FitSettings(**typed)  # which checks what they are
 
 
 def _float(value: int) -> float:

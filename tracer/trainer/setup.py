@@ -12,10 +12,10 @@ from tracer.model.config import Config
 from tracer.model.gpt import GPT
 from tracer.model.optimizer import decays
 from tracer.model.pretrained import drop_padding, from_pretrained
-from tracer.trainer.checkpoints import LAST, RunCheckpoint, check_shape
+from tracer.trainer.checkpoints import RunCheckpoint, check_shape
 from tracer.trainer.corpus import Data
 from tracer.trainer.processes import Processes
-from tracer.trainer.settings import FitSettings
+from tracer.trainer.settings import LAST, FitSettings
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
