@@ -74,7 +74,7 @@ def _settings(trace: Trace, operation: Operation) -> dict:
         case "adamw":
             names = ("lr", "beta1", "beta2", "eps")
             decay = make["settings"]["weight_decay"] if len(trace.arrays[operation.id].shape) >= 2 else 0
-            return {name: make["settings"][name] for name in names} | {"weight_decay": decay, "step": 1}
+            return {name: make["settings"][name] for name in names} | {"weight_decay": decay, "update": 1}
     return {}
 
 

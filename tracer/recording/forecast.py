@@ -81,6 +81,7 @@ def forecast_training(config: Config, tokens: int, validation_tokens: int, updat
     made.compute("embedding", "d_table", sizes, table)
     made.compute("gradient_sum", "out", sizes, table)
     made.compute("cross_entropy", "d_logits", sizes, T * V)
+    made.compute("initial_moments", "m_before", sizes, table, 2)
     for target in ("m", "v", "after"):
         made.compute("adamw", target, sizes, table)
     made.compute("predicted_change", "running", sizes, 1)
