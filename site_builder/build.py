@@ -18,13 +18,13 @@ import jinja2
 from site_builder.compiled import compiled, formulas
 from site_builder.data import route_data
 from site_builder.experiments import fixed, read_experiments, tell
+from site_builder.language import Language, languages
 from site_builder.modules import ENTRY, modules_script, policy
 from site_builder.network_map import Map, network_map
 from site_builder.output import replacing, resolved
 from site_builder.pages import chapters as route_chapters
 from site_builder.pages import told
 from site_builder.parts import Parts, number_in_prose
-from site_builder.prose import LANGUAGES
 from site_builder.rounds import percent, tree
 from site_builder.stamp import STAMP, stamp
 from site_builder.strings import Strings
@@ -47,14 +47,15 @@ def build(traces: Path, output: Path) -> Path:
     ``training.json`` and ``generation.json`` are needed, those of `MORE_ROUTES` are shown where there are some.
 
     The new site replaces the old one when it is whole (`site_builder.output`).  Raises `UserError` for a recording
-    that is missing, damaged, not what was recorded or of another training than the rest, and for an output folder
-    that is not the builder's to write.
+    that is missing, damaged, not what was recorded or of another training than the rest, for an output folder
+    that is not the builder's to write, and for a language that lacks what another one has.
     """
     output = resolved(output)
     kept = resolved(traces)
     inside = output.relative_to(kept).parts[:1] if output.is_relative_to(kept) else None
     if inside == () or (inside and (inside[0] in (ARRAYS, EXPERIMENTS) or inside[0].startswith(NEW))):
         raise UserError(f"{output} is a folder of recordings: choose another --output")
+    languages()  # what is wrong with one is said before anything else is done
     with replacing(output, {STAMP: stamp(traces), "policy": policy()}) as fresh:
         _write_site(traces, fresh)
     return output / "index.html"
@@ -67,11 +68,13 @@ def _write_site(traces: Path, folder: Path) -> None:
     routes = [partial(_write_route, site, route) for route in site.routes]
     *written, _ = _side_by_side([*routes, partial(_write_experiments, site)])
     check_set(traces, {route: origin for route, (origin, _) in zip(site.routes, written, strict=True)})
-    for language in LANGUAGES:
-        _write_home(site, language, {route: told[language] for route, (_, told) in
+    for language in languages().values():
+        _write_home(site, language, {route: told[language.code] for route, (_, told) in
                                      zip(site.routes, written, strict=True)})
-    site.write("index.html", "index.html", words={language: Strings(language) for language in LANGUAGES})
-    shutil.copyfile(STATIC / "css" / "two-routes.css", folder / "two-routes.css")
+    site.write("index.html", "index.html")
+    styles = [language.style for language in languages().values()]
+    styles.append((STATIC / "css" / "two-routes.css").read_text(encoding="utf-8"))
+    (folder / "two-routes.css").write_text("".join(styles), encoding="utf-8", newline="\n")
     shutil.copyfile(STATIC / "boot.js", folder / "boot.js")
     (folder / "modules.js").write_text(modules_script(), encoding="utf-8", newline="\n")
 
@@ -107,13 +110,13 @@ class _Site:
     routes: tuple[str, ...]
     has_experiments: bool
 
-    def page(self, path: str, template: str, language: str, **context) -> None:
+    def page(self, path: str, template: str, language: Language, **context) -> None:
         """Write a page of one language."""
-        self.write(f"{language}/{path}", template, language=language, words=Strings(language), root="../",
+        self.write(f"{language.code}/{path}", template, language=language, words=Strings(language), root="../",
                    routes=self.routes, has_experiments=self.has_experiments, percent=percent, entry=ENTRY, **context)
 
     def write(self, path: str, template: str, **context) -> None:
-        text = _templates().get_template(template).render(languages=LANGUAGES, policy=policy(), **context)
+        text = _templates().get_template(template).render(languages=languages().values(), policy=policy(), **context)
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / path).write_text(text, encoding="utf-8", newline="\n")
 
@@ -134,31 +137,31 @@ def _write_route(site: _Site, route: str) -> tuple[Origin | None, dict[str, _Tol
     for name, content in route_data(trace).scripts.items():
         (site.folder / "data" / name).write_bytes(content)
     parts = Parts(trace)
-    told = {language: _write_route_page(site, parts, language) for language in LANGUAGES}
+    told = {language.code: _write_route_page(site, parts, language) for language in languages().values()}
     formulas().keep(route)
     return origin_of(trace), told
 
 
-def _write_route_page(site: _Site, parts: Parts, language: str) -> _Told:
+def _write_route_page(site: _Site, parts: Parts, language: Language) -> _Told:
     strings, trace, route = Strings(language), parts.trace, parts.trace.route
-    chapters = route_chapters(parts, language, strings)
+    chapters = route_chapters(parts, language)
     titles = {page.id: page.title for chapter in chapters for page in chapter.pages}
     small = network_map(trace, titles, strings)
     site.page(f"{route}.html", "route.html", language, page=route, chapters=chapters, map=small, tree=tree(trace))
-    return _Told(told(parts, language, strings, HOME_PROSE.get(route, [])),
+    return _Told(told(parts, language, HOME_PROSE.get(route, [])),
                  [(chapter.pages[0].id, chapter.title) for chapter in chapters],
                  small, network_map(trace, titles, strings, columns=True))
 
 
 def _write_experiments(site: _Site) -> None:
     experiments = read_experiments(site.traces)
-    for language in LANGUAGES if experiments else ():
-        (title, lead), found = tell(experiments, language, Strings(language))
+    for language in languages().values() if experiments else ():
+        (title, lead), found = tell(experiments, language)
         site.page("experiments.html", "experiments.html", language, page="experiments", title=title, lead=lead,
                   experiments=found, fixed=fixed, num=number_in_prose)
 
 
-def _write_home(site: _Site, language: str, told: dict[str, _Told]) -> None:
+def _write_home(site: _Site, language: Language, told: dict[str, _Told]) -> None:
     prose = {key: text for one in told.values() for key, text in one.prose.items()}
     site.page("index.html", "home.html", language, page="index", prose=prose, map=told["training"].map,
               wide_map=told["training"].wide_map, chapters={route: one.chapters for route, one in told.items()})

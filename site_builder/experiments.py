@@ -1,13 +1,15 @@
 """The page of the recorded experiments: their figures, what is said about them, and their pictures."""
 
 import math
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 from site_builder import verified
+from site_builder.language import Language
 from site_builder.parts import number_in_prose
 from site_builder.plots import Guide, Plot, Series, Size, plot
-from site_builder.prose import load_prose, render, render_title
+from site_builder.prose import render, render_title
 from site_builder.strings import Strings, count
 from tracer.format.experiments import CACHE_SCHEMA
 
@@ -32,13 +34,13 @@ def read_experiments(traces: Path) -> list[dict]:
     return found
 
 
-def tell(experiments: list[dict], language: str, strings: Strings) -> tuple[tuple[str, str], list[dict]]:
+def tell(experiments: list[dict], language: Language) -> tuple[tuple[str, str], list[dict]]:
     """(title, HTML) of the page; and for each experiment its figures, prose in HTML and plots."""
-    prose = load_prose()
+    strings = Strings(language)
 
     def say(key: str, figures: dict) -> tuple[str, str, str]:
-        section = prose[key][language]
-        figures = figures | {"num": number_in_prose, "count": count, "fixed": fixed, "ln": math.log}
+        section = language.prose[key]
+        figures = figures | {"num": number_in_prose, "count": partial(count, language), "fixed": fixed, "ln": math.log}
         return (render_title(section.title, figures), render(section.body, figures), render(section.misread, figures))
 
     told = [one | {"what": say(f"experiment:{one['kind']}", one),

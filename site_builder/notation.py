@@ -4,12 +4,9 @@ A kind says what is computed.  The rows of a table may be those of tokens, of po
 addition may be a residual connection or the sum of two embeddings.  What the operands are tells which.
 """
 
-import tomllib
-from functools import cache
-
+from site_builder.language import Language
 from tracer.format.trace import Operation, Trace
 from tracer.ops import KINDS
-from tracer.resources import SITE_BUILDER
 
 
 class Notation:
@@ -64,13 +61,7 @@ class Notation:
     _append_rows = _drop_rows = _kept_rows = _rows_of
 
 
-@cache
-def _sources() -> dict[str, dict[str, str]]:
-    return tomllib.loads((SITE_BUILDER / "sources.toml").read_text(encoding="utf-8"))
-
-
-def source(notation: str, language: str) -> str:
-    """Where the equations of a step come from, in words; in English as the kind itself says it."""
+def source(notation: str, language: Language) -> str:
+    """Where the equations of a step come from, in words."""
     kind = notation.partition(":")[0]
-    words = _sources().get(notation) or _sources().get(kind, {})
-    return words.get(language, KINDS[kind].source)
+    return language.sources.get(notation) or language.sources.get(kind) or KINDS[kind].source

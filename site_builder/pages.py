@@ -3,14 +3,17 @@
 import math
 import re
 from dataclasses import dataclass
+from functools import partial
 
 from site_builder.formula import OTHERWISE
 from site_builder.labels import isolated
+from site_builder.language import Language
 from site_builder.merges import Merges, merges
 from site_builder.notation import source
 from site_builder.parts import Part, Parts, number_in_prose
-from site_builder.prose import Section, find_section, kind_of, load_prose, render, render_title
+from site_builder.prose import find_section, kind_of, render, render_title
 from site_builder.rounds import Byte, Layers, bytes_of, careless, layers
+from site_builder.sections import Section
 from site_builder.strings import Strings, count
 from tracer.format.trace import Step
 
@@ -58,23 +61,22 @@ class ChapterPage:
     pages: list[Page]
 
 
-def told(parts: Parts, language: str, strings: Strings, keys: list[str]) -> dict[str, tuple[str, str]]:
+def told(parts: Parts, language: Language, keys: list[str]) -> dict[str, tuple[str, str]]:
     """Prose that belongs to no step: key → (title, HTML), with the figures of the recording."""
-    writer = _Writer(parts, language, strings)
+    writer = _Writer(parts, language)
     figures = writer.figures("")
-    sections = {key: writer.prose[key][language] for key in keys}
+    sections = {key: language.prose[key] for key in keys}
     return {key: (render_title(s.title, figures), render(s.body, figures)) for key, s in sections.items()}
 
 
-def chapters(parts: Parts, language: str, strings: Strings) -> list[ChapterPage]:
+def chapters(parts: Parts, language: Language) -> list[ChapterPage]:
     """All chapters of a route, in order, every step with its prose and formulas."""
-    return _Writer(parts, language, strings).chapters()
+    return _Writer(parts, language).chapters()
 
 
 class _Writer:
-    def __init__(self, parts: Parts, language: str, strings: Strings):
-        self.parts, self.trace, self.language, self.strings = parts, parts.trace, language, strings
-        self.prose = load_prose()
+    def __init__(self, parts: Parts, language: Language):
+        self.parts, self.trace, self.language, self.strings = parts, parts.trace, language, Strings(language)
         self.parameters = sum(self.trace.arrays[name].size for name in self.trace.make["parameters"])
         self.number = 0
 
@@ -83,7 +85,7 @@ class _Writer:
 
     def chapter(self, chapter) -> ChapterPage:
         kind = re.sub(r"[.]?[0-9]+$", "", chapter.id)
-        section = self.prose[f"chapter:{kind}"][self.language]
+        section = self.language.prose[f"chapter:{kind}"]
         number = self.chapter_number(chapter.id)
         figures = self.figures(chapter.steps[0].id) | number
         short = self.strings(f"chapter.{kind}", n=next(iter(number.values()), ""))
@@ -100,8 +102,8 @@ class _Writer:
     def page(self, step: Step, chapter: str) -> Page:
         self.number += 1
         kind = kind_of(self.trace, step)
-        sections = find_section(self.prose, step.id, self.trace.route, kind, self.rank(step)) or {}
-        section = sections.get(self.language, Section(self.neutral_title(step.id), "", ""))
+        section = (find_section(self.language.prose, step.id, self.trace.route, kind, self.rank(step))
+                   or Section(self.neutral_title(step.id), "", ""))
         figures = self.figures(step.id)
         return Page(
             step.id, self.number, chapter, self.title(step.id, render_title(section.title, figures)),
@@ -170,7 +172,8 @@ class _Writer:
             "text": make.get("text", make.get("trained_on")), "validation_text": make.get("validation_text"),
             "prompt": make.get("prompt"), "temperature": make.get("temperature"), "top_k": make.get("top_k"),
             "seed": make.get("seed"), "parameters": self.parameters,
-            "ids": trace.values("text.ids").tolist(), "num": number_in_prose, "count": count, "ln": math.log,
+            "ids": trace.values("text.ids").tolist(), "num": number_in_prose, "count": partial(count, self.language),
+            "ln": math.log,
             "has": self.parts.kinds.__contains__, "named": self.named, "again": step_id.startswith("again."),
             "value": lambda name, *index: trace.values(name)[index].item(),
             "outside": self.outside(prefix[1] or ""),

@@ -1,65 +1,21 @@
-"""The prose of every step, in both languages, as it stands in ``site_builder/prose/*.md``.
-
-A file is a list of sections: ``# key``, then ``## en: title`` and ``## zh: title``, each with
-paragraphs in Markdown and, as a block quote, what is often misread.  Figures are never typed: they
-are Jinja expressions, rendered from the recording.
+"""Which prose a step has, and prose as HTML (`site_builder/language.py` reads it).
 
 What is said of a module is true of its kind: ``# block.norm_1 (layer_norm)`` is not shown for a module of
 another kind in that place, which then has a neutral title and no statement.
 """
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from html import escape
-from pathlib import Path
 
 import jinja2
 from markdown_it import MarkdownIt
 
 from site_builder.compiled import compiled
 from site_builder.formula import inline_mathml
+from site_builder.language import languages
+from site_builder.sections import Section
 from tracer.format.trace import Step, Trace
-from tracer.resources import PROSE
-
-LANGUAGES = ("en", "zh")
-
-
-@dataclass(frozen=True)
-class Section:
-    """One step's prose in one language; Markdown, figures not yet put in."""
-
-    title: str
-    body: str
-    misread: str
-
-
-@cache
-def load_prose(folder: Path = PROSE) -> dict[str, dict[str, Section]]:
-    """Key → language → section.  Raises `ValueError` for a section that is not as described above."""
-    found: dict[str, dict[str, Section]] = {}
-    for path in sorted(folder.glob("*.md")):
-        for key, text in _split(path.read_text(encoding="utf-8"), r"^# (\S.*)$"):
-            if key in found:
-                raise ValueError(f"{path.name}: {key} stands twice")
-            found[key] = dict(_languages(path.name, key, text))
-    return found
-
-
-def _split(text: str, heading: str) -> list[tuple[str, str]]:
-    parts = re.split(heading, text, flags=re.MULTILINE)
-    return [(head.strip(), body.strip()) for head, body in zip(parts[1::2], parts[2::2], strict=True)]
-
-
-def _languages(file: str, key: str, text: str):
-    for heading, body in _split(text, r"^## (.*)$"):
-        language, _, title = heading.partition(":")
-        if language not in LANGUAGES or not title.strip():
-            raise ValueError(f"{file}: {key}: heading {heading!r} is not 'en: title' or 'zh: title'")
-        lines = body.splitlines()
-        misread = "\n".join(re.sub(r"^> ?", "", line) for line in lines if line.startswith(">"))
-        said = "\n".join(line for line in lines if not line.startswith(">"))
-        yield language, Section(title.strip(), said.strip(), misread.strip())
 
 
 def plain_key(step_id: str) -> str:
@@ -68,8 +24,8 @@ def plain_key(step_id: str) -> str:
     return re.sub(r"\bblocks\.\d+", "block", key)
 
 
-def find_section(prose: dict, step_id: str, route: str, kind: str = "",
-                 parameter_rank: int = 0) -> dict[str, Section] | None:
+def find_section(prose: dict[str, Section], step_id: str, route: str, kind: str = "",
+                 parameter_rank: int = 0) -> Section | None:
     """The section for a step of `kind`: a variant for this page or pass first, then the general one."""
     key = plain_key(step_id)
     passes = {"generation": ["generation"], "long": ["long", "generation"]}.get(route, [])
@@ -85,7 +41,8 @@ def find_section(prose: dict, step_id: str, route: str, kind: str = "",
 
 def speaks_of(key: str, kind: str) -> bool:
     """Whether words for the place `key` in a model hold for a module of `kind`: the prose says for which they do."""
-    told = {heading.removeprefix(key).strip(" ()") for heading in load_prose() if heading.split(" ")[0] == key}
+    prose = next(iter(languages().values())).prose
+    told = {heading.removeprefix(key).strip(" ()") for heading in prose if heading.split(" ")[0] == key}
     return not kind or not told or "" in told or kind in told
 
 

@@ -26,7 +26,7 @@ class Byte:
     hex: str
     mark: str
     rest: str
-    role: str  # a word of strings.toml: byte.single, byte.lead, byte.continuation, byte.never
+    role: str  # a word of the interface: byte.single, byte.lead, byte.continuation, byte.never
     length: int
     held_before: bool
     shown: bool

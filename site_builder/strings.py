@@ -1,19 +1,8 @@
-"""The words of the interface, in both languages, from ``strings.toml``."""
+"""The words of the interface in one language."""
 
 import re
-import tomllib
-from functools import cache
 
-from tracer.resources import SITE_BUILDER
-
-
-@cache
-def _table() -> dict[str, dict[str, str]]:
-    body = tomllib.loads((SITE_BUILDER / "strings.toml").read_text(encoding="utf-8"))
-    groups = {name: words for name, words in body.items() if "en" not in words}
-    nested = {f"{group}.{name}": words for group, table in groups.items() for name, words in table.items()}
-    return {name: words for name, words in body.items() if name not in groups} | nested
-
+from site_builder.language import Language, languages
 
 _BLANK = re.compile(r"\{(\w+)(?::([^|{}]*)\|([^{}]*))?\}")  # the same in static/js/dom.js
 
@@ -24,28 +13,28 @@ def _filled(blank: re.Match, values: dict) -> str:
     return str(values[name]) if one is None else one if str(values[name]) == "1" else more
 
 
-def count(n: int, one: str, more: str = "") -> str:
-    """``count(2, "block")`` is "2 blocks"; `more` where that is not one with an s."""
-    return f"{n:,} {one if n == 1 else more or one + 's'}"
+def count(language: Language, n: int, one: str, more: str = "") -> str:
+    """``count(english, 2, "block")`` is "2 blocks"; `more` where that is not one with the language's ending."""
+    return f"{n:,} {one if n == 1 else more or one + language.plural}"
 
 
 class Strings:
-    """``strings("step_of", n=3, total=9)``.  Raises `KeyError` for a word that no language has."""
+    """``strings("step_of", n=3, total=9)``, in a language or that of a code.  Raises `KeyError` for no known word."""
 
-    def __init__(self, language: str):
-        self.language = language
+    def __init__(self, language: Language | str):
+        self.language = languages()[language] if isinstance(language, str) else language
 
     def __call__(self, key: str, **values) -> str:
-        text = _table()[key][self.language]
+        text = self.language.strings[key]
         return _BLANK.sub(lambda blank: _filled(blank, values), text) if values else text
 
     def get(self, key: str) -> str:
         """The word, or nothing."""
-        return _table().get(key, {}).get(self.language, "")
+        return self.language.strings.get(key, "")
 
     def all(self) -> dict[str, str]:
         """Every word."""
-        return {key: words[self.language] for key, words in _table().items()}
+        return self.language.strings
 
     def for_scripts(self) -> dict[str, str]:
         """The words for a route's scripts; others stand in the pages."""

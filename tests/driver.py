@@ -5,12 +5,13 @@ from pathlib import Path
 import numpy as np
 
 from site_builder.build import MORE_ROUTES, ROUTES
+from site_builder.language import languages
 from site_builder.parts import format_number
-from site_builder.prose import LANGUAGES
 from site_builder.strings import Strings
 from tracer.format.trace import AXES, Trace
 
 ALL_ROUTES = (*ROUTES, *MORE_ROUTES)
+LANGUAGES = tuple(languages())
 WORDS = {language: Strings(language) for language in LANGUAGES}
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 800}

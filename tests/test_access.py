@@ -9,6 +9,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from driver import (
     DESK,
+    LANGUAGES,
     PHONE,
     TOOLS,
     WORDS,
@@ -21,8 +22,6 @@ from driver import (
     visit,
 )
 from playwright.sync_api import expect
-
-from site_builder.prose import LANGUAGES
 
 # Screens, print, motion, no scripts ------------------------------------------------------------------
 

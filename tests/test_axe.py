@@ -2,9 +2,7 @@
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from driver import ALL_ROUTES, DESK, PHONE, address, go, opened, visit
-
-from site_builder.prose import LANGUAGES
+from driver import ALL_ROUTES, DESK, LANGUAGES, PHONE, address, go, opened, visit
 
 
 def violations(page) -> list:

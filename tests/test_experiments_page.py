@@ -14,12 +14,13 @@ from xml.etree import ElementTree
 import jinja2
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from driver import LANGUAGES
 
 from site_builder.experiments import fixed, read_experiments, tell
+from site_builder.language import languages
 from site_builder.modules import policy
 from site_builder.parts import number_in_prose
 from site_builder.plots import Series, Size, plot, steps, tick_text
-from site_builder.prose import LANGUAGES
 from site_builder.strings import Strings
 from tracer.errors import UserError
 from tracer.format.experiment_figures import finish
@@ -249,17 +250,17 @@ def read(folder: Path, **bodies: dict) -> list[dict]:
     ({1: (1.9, 2.1), 2: (1.8, 2.2), 4: (1.7, 2.0)}, ["not help every time, but the deepest"], ["more depth helped"]),
     ({3: (1.9, 2.1)}, ["One depth alone says nothing about depth"], ["lowest", "shallowest"])])
 def test_the_reading_follows_the_figures(tmp_path, ends, said, unsaid):
-    _, told = tell(read(tmp_path, depth=experiment(ends)), "en", Strings("en"))
+    _, told = tell(read(tmp_path, depth=experiment(ends)), languages()["en"])
     reading = told[0]["reading"][1]
     assert [text for text in said if text not in reading] == []
     assert [text for text in unsaid if text in reading] == []
     assert ("apart" in told[0]["plots"]) == (len(ends) > 1)
-    tell(read(tmp_path, depth=experiment(ends)), "zh", Strings("zh"))  # the other language has every figure too
+    tell(read(tmp_path, depth=experiment(ends)), languages()["zh"])  # the other language has every figure too
 
 
 def test_a_gap_larger_than_the_last_gain_is_called_so(tmp_path):
     def reading(ends) -> str:
-        return tell(read(tmp_path, depth=experiment(ends)), "en", Strings("en"))[1][0]["reading"][1]
+        return tell(read(tmp_path, depth=experiment(ends)), languages()["en"])[1][0]["reading"][1]
 
     assert "may change with more updates" in reading({1: (1.9, 2.1), 2: (1.9, 2.0)})
     assert "larger than that" in reading({1: (1.9, 2.9), 2: (1.9, 2.0)})
@@ -272,7 +273,7 @@ def test_several_depth_experiments_are_all_shown_and_a_depth_keeps_its_colour(tm
                  cache=json.loads((FOLDER / "cache.json").read_bytes()))
     assert [one["id"] for one in found] == ["depth", "long", "cache"]  # fewest updates first
     assert [[run["look"] for run in one["runs"]] for one in found[:2]] == [[1, 2], [0, 2]]
-    _, told = tell(found, "en", Strings("en"))
+    _, told = tell(found, languages()["en"])
     assert [one["what"][0][:9] for one in told] == ["Depth: 2 ", "Depth: 9 ", "The cache"]
 
 
@@ -295,11 +296,12 @@ def test_hostile_text_shows_as_itself(tmp_path, new_page):
     body["runs"] = copy.deepcopy(body["runs"])
     body["runs"][0]["samples"][0]["text"] = HOSTILE
     experiments = read(tmp_path, depth=body)
-    (title, lead), told = tell(experiments, "en", Strings("en"))
+    (title, lead), told = tell(experiments, languages()["en"])
     templates = jinja2.Environment(loader=jinja2.FileSystemLoader(ROOT / "templates"), undefined=jinja2.StrictUndefined,
                                    autoescape=True, trim_blocks=True, lstrip_blocks=True)
     (tmp_path / "page.html").write_text(templates.get_template("experiments.html").render(
-        language="en", words=Strings("en"), root="", policy=policy(), routes=(), has_experiments=True,
+        languages=languages().values(), language=languages()["en"], words=Strings("en"), root="", policy=policy(),
+        routes=(), has_experiments=True,
         page="experiments", title=title, lead=lead, experiments=told, fixed=fixed, num=number_in_prose), "utf-8")
     (tmp_path / "two-routes.css").write_text("")
     page = new_page(java_script_enabled=False)

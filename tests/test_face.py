@@ -67,9 +67,9 @@ def test_verify_names_what_is_wrong():
     recording = load(ROOT / "traces" / "long.json")
     checks = verify(recording)
     assert all(isinstance(check, Check) and not check.problem for check in checks)
-    name = next(check.step for check in checks if check.kind.startswith("softmax"))
+    name = next(check.name for check in checks if check.kind.startswith("softmax"))
     recording.values(name).flat[0] += 0.25
-    assert name in [check.step for check in verify(recording) if check.problem]
+    assert name in [check.name for check in verify(recording) if check.problem]
 
 
 @pytest.mark.parametrize("path", ["nothing.json", "empty"])

@@ -4,13 +4,13 @@ import html
 import re
 
 import pytest
-from driver import ALL_ROUTES
+from driver import ALL_ROUTES, LANGUAGES
 
 from site_builder.formula import latex
+from site_builder.language import languages
 from site_builder.notation import Notation, source
 from site_builder.pages import chapters
 from site_builder.parts import Parts
-from site_builder.prose import LANGUAGES
 from site_builder.strings import Strings
 from site_builder.symbols import in_latex, symbol_text
 from tracer.format.trace import AXES
@@ -70,7 +70,7 @@ def test_no_symbol_stands_for_two_arrays_of_a_step(written):
 
 @pytest.mark.parametrize(("table", "symbol"), [("token_embedding", "E"), ("position_embedding", "P")])
 def test_a_table_has_the_same_name_in_the_formula_and_in_the_prose(training_trace, table, symbol):
-    page = next(page for chapter in chapters(Parts(training_trace), "en", Strings("en"))
+    page = next(page for chapter in chapters(Parts(training_trace), languages()["en"])
                 for page in chapter.pages if page.id == table)
     assert f"<mi>{symbol}</mi>" in page.body
     assert any(f"<mi>{symbol}</mi>" in formula for formula in page.parts[-1].formulas)
@@ -103,13 +103,14 @@ def test_the_largest_is_an_argmax_and_an_order_says_its_direction(generation_tra
 # Sources ---------------------------------------------------------------------------------------------
 
 def sources(trace, language: str) -> dict[str, str]:
-    return {part.part.array: part.source for chapter in chapters(Parts(trace), language, Strings(language))
+    return {part.part.array: part.source for chapter in chapters(Parts(trace), languages()[language])
             for page in chapter.pages for part in page.parts}
 
 
 def test_every_kind_has_a_source_in_chinese():
     for kind in KINDS:
-        assert source(kind, "en") and source(kind, "zh") != source(kind, "en"), kind
+        english, chinese = (source(kind, languages()[code]) for code in ("en", "zh"))
+        assert english and chinese != english, kind
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -10,8 +10,8 @@ import pytest
 from damage import as_json
 
 from site_builder.experiments import read_experiments, tell
+from site_builder.language import languages
 from site_builder.plots import Series, Size, plot
-from site_builder.strings import Strings
 from tracer.errors import UserError
 from tracer.format.experiment_figures import _shape, finish
 from tracer.format.experiments import load_experiment
@@ -46,8 +46,8 @@ def shown(path: Path, body: dict) -> str:
     path.write_bytes(as_json(body))
     start = time.process_time()
     try:
-        for language in ("en", "zh"):
-            tell(read_experiments(path.parent.parent), language, Strings(language))
+        for language in languages().values():
+            tell(read_experiments(path.parent.parent), language)
     except UserError as error:
         assert len(str(error).splitlines()) == 1 and len(str(error)) < 600
         assert time.process_time() - start < 2

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from driver import LANGUAGES
 from playwright.sync_api import Page, expect
 
 from site_builder.build import ROUTES
 from site_builder.map_layout import NODE, tall, wide
 from site_builder.network_graph import Edge, Network, Node, network
 from site_builder.network_map import group_title, label, network_map
-from site_builder.prose import LANGUAGES, plain_key
+from site_builder.prose import plain_key
 from site_builder.strings import Strings
 from tracer.format.trace import Trace
 from tracer.model.config import Config

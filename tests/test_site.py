@@ -14,11 +14,12 @@ import jinja2
 import latex2mathml.converter
 import orjson
 import pytest
+from driver import LANGUAGES
 
 from site_builder import cli, compiled, verified
 from site_builder.build import ROUTES, build
 from site_builder.output import replacing
-from site_builder.prose import LANGUAGES, render, render_title
+from site_builder.prose import render, render_title
 from site_builder.strings import Strings
 from tracer.format.files import save
 from tracer.format.load import load

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from driver import ALL_ROUTES
+from driver import ALL_ROUTES, LANGUAGES
 from variants import VARIANTS, model_with_rms_norm, recorded
 
+from site_builder.language import languages
 from site_builder.network_graph import Node
 from site_builder.network_map import label
 from site_builder.pages import chapters
 from site_builder.parts import Parts, number_in_prose
-from site_builder.prose import LANGUAGES, kind_of, load_prose
+from site_builder.prose import kind_of
 from site_builder.source import torch_sources
 from site_builder.strings import Strings, count
 from tracer.format.trace import Step, Trace
@@ -30,7 +31,7 @@ def plain(markup: str) -> str:
 def said(trace: Trace, language: str) -> dict[str, str]:
     """Step, or ``chapter:`` and its id → all that its page says in words."""
     found = {}
-    for chapter in chapters(Parts(trace), language, Strings(language)):
+    for chapter in chapters(Parts(trace), languages()[language]):
         found[f"chapter:{chapter.id}"] = plain(f"{chapter.title}\n{chapter.body}\n{chapter.misread}")
         for page in chapter.pages:
             found[page.id] = plain(f"{page.title}\n{page.body}\n{page.misread}")
@@ -64,7 +65,7 @@ def with_rms_norm(tokenizer) -> Iterator[Trace]:
 
 def test_what_is_said_of_a_module_is_keyed_by_its_kind(recordings):
     """A kind without prose, or a section for every kind in its place, fails here."""
-    headings, kinds = set(load_prose()), set(torch_sources()) | {"gelu"}
+    headings, kinds = set(languages()["en"].prose), set(torch_sources()) | {"gelu"}
     met = set()
     for trace in recordings.values():
         for step in (step for chapter in trace.chapters for step in chapter.steps):
@@ -149,17 +150,17 @@ def test_past_the_context_nothing_is_said_to_stay(all_traces, texts):
     stays = re.compile(r"is the whole sequence|sequence so far \(length \d+\) goes|numbers are the same as they were"
                        r"|come out as in the round before|repeats, rounding apart|does not fill"
                        r"|都是整个序列|数值与当时相同|与上一轮相同。|算出的都是上一轮")
-    outside = 0
+    outside, english = 0, languages()["en"]
     for (name, language), words in texts.items():
         trace = all_traces[name]
         for number in range(1, trace.make.get("rounds", 0) + 1):
-            left_out = trace.operations[f"round{number}.ids"].attributes["offset"]
+            left_out = trace.operations[f"round{number}.ids"].settings["offset"]
             own = "\n".join(text for step, text in words.items()
                             if re.match(rf"(chapter:)?round{number}(\.(?!cached)|$)", step))
             assert not (left_out and stays.search(own)), (name, number, stays.search(own))
             outside += bool(left_out)
             if left_out and language == "en":
-                assert f"last {count(trace.arrays[f'round{number}.ids'].size, 'id')}" in own
+                assert f"last {count(english, trace.arrays[f'round{number}.ids'].size, 'id')}" in own
     assert outside >= 6
 
 
@@ -206,7 +207,8 @@ def test_words_of_the_interface_count_too():
     words = Strings("en")
     assert words("more_terms", n=1) == "1 more term"
     assert words("more_terms", n="1,001") == "1,001 more terms"
-    assert (count(1, "id"), count(1234, "id"), count(0, "row")) == ("1 id", "1,234 ids", "0 rows")
+    counted = [count(languages()["en"], n, noun) for n, noun in ((1, "id"), (1234, "id"), (0, "row"))]
+    assert counted == ["1 id", "1,234 ids", "0 rows"]
     assert not [key for language in LANGUAGES for key, word in Strings(language).all().items() if "(s)" in word]
 
 

@@ -5,9 +5,7 @@ import re
 import unicodedata
 
 import pytest
-from driver import ALL_ROUTES, address, go, opened, visit
-
-from site_builder.prose import LANGUAGES
+from driver import ALL_ROUTES, LANGUAGES, address, go, opened, visit
 
 HAN = r"\u3400-\u9fff"
 # A sign of half width beside a Chinese character, but for the point in a name and the strokes between alternatives.

@@ -22,13 +22,13 @@ def _folder(package: Path, name: str) -> Path:
 TEMPLATES = _folder(SITE_BUILDER, "templates")
 STATIC = _folder(SITE_BUILDER, "static")
 RECORDINGS = _folder(TRACER, "traces")
-PROSE = SITE_BUILDER / "prose"
+LANGUAGES = SITE_BUILDER / "languages"
 TEXT = TRACER / "texts" / "two-routes.txt"
 RECIPES = TRACER / "recipes"
 
 # What a site is made by: each folder, under a name that is the same wherever it lies, and the files in it.
 PROGRAM = {
-    "site_builder": (SITE_BUILDER, ("*.py", "*.toml", "prose/*.md")),
+    "site_builder": (SITE_BUILDER, ("*.py", "languages/*.md", "languages/*/*.*")),
     "templates": (TEMPLATES, ("*.html",)),
     "static": (STATIC, ("*.js", "js/*.js", "css/*.css")),
     "tracer": (TRACER, ("*.py", "*/*.py")),
