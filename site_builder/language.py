@@ -9,7 +9,8 @@ Such a folder holds
 - ``*.md``: the prose (`site_builder/sections.py`);
 - ``style.css``, where its script wants faces or spacing of its own.
 
-Beside the folders may lie topics, ``<topic>.md``: what is new, said in all languages in one file.
+Beside the folders may lie topics, ``<topic>.md``: what is new, said in all languages in one file.  There a section
+``source:<kind>`` says in its title where a kind's equations come from.
 """
 
 import re
@@ -66,7 +67,10 @@ def _read(folder: Path) -> dict[str, Language]:
     found = {path.name: _language(path) for path in folders}
     for path in sorted(folder.glob("*.md")):
         for code, key, section in read_sections(path, found.keys()):
-            _add(found[code], key, section, path)
+            if key.startswith("source:"):
+                found[code].sources[key.removeprefix("source:")] = section.title
+            else:
+                _add(found[code], key, section, path)
     _check(found)
     return found
 
