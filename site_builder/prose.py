@@ -53,7 +53,8 @@ def kinds_by_place(trace: Trace) -> dict[str, str]:
 
 def kind_of(trace: Trace, step: Step) -> str:
     """The kind of module that a step shows, forward or backward; nothing where it shows several, or none."""
-    kinds = {trace.operations[operation].kind for operation in step.operations} - {"loss_seed", "gradient_sum", "initial_moments"}
+    kinds = {trace.operations[operation].kind for operation in step.operations}
+    kinds -= {"loss_seed", "gradient_sum", "initial_moments"}
     return kinds.pop() if len(kinds) == 1 else ""
 
 

@@ -224,6 +224,12 @@ def gelu_cases(shape):
     yield {"x": x}, {"out": np.vectorize(lambda value: value * normal_cdf(value))(x)}
 
 
+@example("gelu_tanh")
+def gelu_tanh_cases(shape):
+    x = normal(*shape) * 2
+    yield {"x": x}, {"out": F.gelu(tensor(x), approximate="tanh").numpy()}
+
+
 @example("layer_norm")
 def layer_norm_cases(shape):
     eps = 1e-5
@@ -483,6 +489,7 @@ def test_every_differentiable_operand_has_a_gradient():
     assert {kind: set(gradient_targets(kind)) for kind in KINDS if gradient_targets(kind)} == {
         "add": {"d_a", "d_b"}, "causal_mask": {"d_scores"}, "concatenate_heads": {"d_x"},
         "cross_entropy": {"d_logits"}, "dropout": {"d_x"}, "embedding": {"d_table"}, "gelu": {"d_x"},
+        "gelu_tanh": {"d_x"},
         "layer_norm": {"d_x", "d_weight", "d_bias"}, "linear": {"d_x", "d_weight", "d_bias"}, "mean": {"d_x"},
         "scaled_scores": {"d_query", "d_key"}, "softmax": {"d_x"}, "split_heads": {"d_qkv"},
         "tied_head": {"d_x", "d_table"}, "weighted_sum": {"d_weights", "d_value"},

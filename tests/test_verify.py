@@ -614,9 +614,9 @@ def test_a_subnormal_number_is_not_taken_for_a_mistake():
     builder.chapter("all")
     builder.step("all").arrays.append(builder.source("gradient", np.array([gradient]), ("feature",)))
     settings = {"beta1": 0.9, "beta2": 0.95}
-    builder.operation("v_before", "initial_moments", {}, None, ("feature",), target="v_before", derived=True, shape=(1,))
-    builder.operation("v", "adamw", {"gradient": "gradient", "v_before": "v_before"}, np.float32(0.05) * np.array([gradient * gradient]),
-                 ("feature",), target="v", settings=settings)
+    builder.operation("zero", "initial_moments", {}, None, ("feature",), target="v_before", derived=True, shape=(1,))
+    builder.operation("v", "adamw", {"gradient": "gradient", "v_before": "zero"},
+                      np.float32(0.05) * np.array([gradient * gradient]), ("feature",), target="v", settings=settings)
     trace = builder.finish()
     assert 0 < trace.values("v")[0] < np.finfo(np.float32).tiny
     assert fresh_check(trace, "v").problem == ""
