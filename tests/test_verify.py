@@ -427,8 +427,8 @@ def test_a_changed_attribute_is_caught(traces):
                     recomputed.add(what)
     assert hashed >= SMALL | recomputed
     assert {name for _, _, name in recomputed} >= {
-        "beta1", "beta2", "head_width", "heads", "length", "lr", "merged", "offset", "p", "position", "step",
-        "temperature"}
+        "beta1", "beta2", "head_width", "heads", "length", "lr", "merged", "offset", "p", "position",
+        "temperature", "update"}
 
 
 def outline_is_caught(trace: Trace) -> bool:
