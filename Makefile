@@ -5,6 +5,8 @@
 # make test     everything tests need, the browser included, then the tests
 # make lint     check the style and the types of the code
 # make bench    measure against the limits in bench/
+# make pictures make the READMEs' pictures again
+# make lock     write .ci/lock.txt, the exact packages of make test; after make clean, the newest
 # make clean    remove what make made, the recordings apart
 #
 # With another folder, port or interpreter:
@@ -25,7 +27,7 @@ install = $(BIN)/python -c "import tomllib; p = tomllib.load(open('pyproject.tom
   > $(VENV)/requirements.txt && \
   $(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement $(VENV)/requirements.txt
 
-.PHONY: help site serve traces verify test lint bench clean
+.PHONY: help site serve traces verify test lint bench pictures lock clean
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
@@ -75,6 +77,13 @@ lint: $(VENV)/test.ready
 
 bench: $(VENV)/test.ready
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+# With its TRACES and SITE as given; the pictures are of the site as it is built here.
+pictures: $(VENV)/test.ready site
+	@$(BIN)/python tests/pictures.py --site "$(SITE)"
+
+lock: $(VENV)/test.ready
+	@$(BIN)/python .ci/lock.py > .ci/lock.txt.tmp && mv .ci/lock.txt.tmp .ci/lock.txt
 
 clean:
 	@test ! -x $(BIN)/python || $(BIN)/python -m site_builder remove --site "$(SITE)"

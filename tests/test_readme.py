@@ -4,16 +4,18 @@ import ast
 import contextlib
 import io
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 import torch
+from test_house import GROUND, MAY_IMPORT, WITHOUT_TORCH
 
 import tracer
 
 ROOT = Path(__file__).resolve().parent.parent
 READMES = ("README.md", "README.zh.md")
-DOCUMENTS = READMES
+DOCUMENTS = (*READMES, "CONTRIBUTING.md", "CHANGELOG.md")
 SHOWN = "→ "
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
@@ -94,3 +96,39 @@ def test_help_names_every_target_and_every_variable_that_may_be_given():
     wanted = {*re.findall(r"^([a-z]+):", makefile, re.MULTILINE)} - {"help"}
     wanted |= {f"{name}=" for name in re.findall(r"^([A-Z]+) \?=", makefile, re.MULTILINE)}
     assert [each for each in sorted(wanted) if each not in said] == []
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_every_package_is_named_with_what_it_is_for(name):
+    project = tomllib.loads(text("pyproject.toml"))["project"]
+    wanted = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
+    rows = re.findall(r"^\| (.*?)(?:（.*?）| \(.*?\))? \| \S.* \|$", text(name), re.MULTILINE)
+    named = {package.partition(" ")[0] for row in rows for package in re.split(", |、", row)}
+    assert [each for each in wanted if re.split("[=><]", each)[0] not in named] == []
+
+
+# CONTRIBUTING and CHANGELOG ----------------------------------------------------------------------------
+
+def rows(name: str, first: str) -> list[list[str]]:
+    """The cells of a table whose head begins with `first`, without its head."""
+    table = text(name).partition(f"| {first}")[2].partition("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+
+
+def test_the_rooms_are_those_that_the_test_of_the_house_holds():
+    said = {room.strip("`"): {name.strip("` ") for name in may.split(",")} - {""}
+            for room, _, may in rows("CONTRIBUTING.md", "room of `tracer/`")}
+    assert said == MAY_IMPORT
+    ground = text("CONTRIBUTING.md").partition("`tests/test_house.py`. On")[2].partition("every room stands")[0]
+    assert set(re.findall(r"`(\w+)`", ground)) == GROUND
+
+
+def test_what_builds_without_torch_is_said():
+    said = text("CONTRIBUTING.md").partition("never torch; ")[2].partition(" need no torch")[0]
+    assert set(re.findall(r"`(\w+)`", said)) == set(WITHOUT_TORCH)
+
+
+def test_the_version_is_the_same_everywhere_and_its_changes_are_told():
+    project = tomllib.loads(text("pyproject.toml"))["project"]
+    newest = re.search(r"^## (\S+), \d{4}-\d\d-\d\d", text("CHANGELOG.md"), re.MULTILINE)
+    assert project["version"] == tracer.__version__ == newest[1]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tracer.trainer.run import fit
     from tracer.trainer.settings import FitSettings
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["GPT", "Config", "FitSettings", "Recorder", "Sampling", "UserError", "choose", "fit", "from_pretrained",
            "generate", "gpt2", "load", "prepare", "save_pretrained", "verify"]
 
