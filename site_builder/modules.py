@@ -60,5 +60,5 @@ def _data_url(text: str) -> str:
     return "data:text/javascript," + quote(text, safe="~()*!.'-_ /:;,?=&+$@|{}[]^`")
 
 
-def _json(value) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))  # as JSON.stringify writes these texts

@@ -34,10 +34,10 @@ def _kind(node: ast.ClassDef) -> str | None:
     for statement in node.body:
         if isinstance(statement, ast.Assign):
             target, value = statement.targets[0], statement.value
-            if isinstance(target, ast.Tuple):
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
                 target, value = target.elts[0], value.elts[0]
             if isinstance(target, ast.Name) and target.id == "kind" and isinstance(value, ast.Constant):
-                return value.value
+                return str(value.value)
     return None
 
 
@@ -52,5 +52,5 @@ def _segment(text: str, node: ast.FunctionDef) -> str:
     lines = text.splitlines()[node.lineno - 1: node.end_lineno]
     if ast.get_docstring(node):
         string = node.body[0]
-        lines = lines[: string.lineno - node.lineno] + lines[string.end_lineno - node.lineno + 1:]
+        lines = lines[: string.lineno - node.lineno] + lines[(string.end_lineno or 0) - node.lineno + 1:]
     return "\n".join(lines)

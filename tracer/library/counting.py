@@ -96,7 +96,7 @@ def _kept_by_norm(config: Config) -> int:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        made = kind.torch(torch.ones(1, config.width, requires_grad=True), **own,
+        made = kind.in_torch(torch.ones(1, config.width, requires_grad=True), **own,
                           **dict.fromkeys(kind.settings("out"), config.norm_eps))
     del made  # until here, no memory was used twice
     return sum(held.values())

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -67,7 +68,7 @@ def norm(config: Config) -> Callable[..., Tensor]:
     if config.norm == "layer_norm":
         return partial(_layer_norm, eps=config.norm_eps)
     kind = KINDS[config.norm]
-    return partial(kind.torch, **{name: config.norm_eps for name in kind.settings("out")})
+    return partial(kind.in_torch, **{name: config.norm_eps for name in kind.settings("out")})
 
 
 def _layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
@@ -76,13 +77,15 @@ def _layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
 
 def activation(config: Config) -> Callable[[Tensor], Tensor]:
     """The activation that the config names."""
-    return {"gelu": F.gelu, "gelu_tanh": _tanh_gelu}.get(config.activation) or KINDS[config.activation].torch
+    kernels: dict[str, Callable[[Tensor], Tensor]] = {"gelu": F.gelu, "gelu_tanh": _tanh_gelu}
+    return kernels.get(config.activation) or KINDS[config.activation].in_torch
 
 
 def _tanh_gelu(x: Tensor) -> Tensor:
     slow = x.requires_grad and x.device.type == "cpu" and x.element_size() >= 4
     if slow and not torch.compiler.is_compiling():
-        return LogisticGELU.apply(x)
+        made: Tensor = LogisticGELU.apply(x)  # type: ignore[no-untyped-call]  # torch says no types here
+        return made
     return F.gelu(x, approximate="tanh")
 
 
@@ -103,12 +106,12 @@ class LogisticGELU(torch.autograd.Function):
         return LogisticGELU._gate(x, x * x).mul_(x)
 
     @staticmethod
-    def setup_context(ctx, inputs: tuple[Tensor], output: Tensor) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
         ctx.save_for_backward(*inputs)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, gradient: Tensor) -> Tensor:
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
         """d(x·s)/dx = s · (1 + (1 − s) · x · d(2u)/dx), with s = σ(2u)."""
         x, = ctx.saved_tensors
         square = x * x

@@ -125,12 +125,12 @@ class Block(nn.Module):
         """The same function in a few kernels, with the parameters and the mode of now."""
         config, attention, mlp = self.config, self.attention, self.mlp
         products = (attention.qkv, attention.projection, mlp.up, mlp.down)
-        return FusedBlock(config.heads, config.head_width, config.dropout if self.training else 0.0,
-                          norm(config), activation(config), *(own_parameters(m) for m in (self.norm_1, self.norm_2)),
+        return FusedBlock(config.heads, config.head_width, config.dropout if self.training else 0.0, norm(config),
+                          activation(config), own_parameters(self.norm_1), own_parameters(self.norm_2),
                           *((m.weight, m.bias) for m in products))
 
 
-def own_parameters(module: nn.Module) -> dict[str, nn.Parameter]:
+def own_parameters(module: nn.Module) -> dict[str, Tensor]:
     """The parameters that the module itself holds, by name."""
     return {name: parameter for name, parameter in module._parameters.items() if parameter is not None}
 

@@ -63,7 +63,8 @@ class Dropout(nn.Module):
         super().__init__()
         self.p, self.axes = p, axes
         self.outputs = {"word": (), "mask": axes, "out": axes}
-        self.settings, self.details = {"p": p}, {}
+        self.settings = {"p": p}
+        self.details: dict[str, Tensor] = {}
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.explicit:
@@ -88,7 +89,8 @@ class LayerNorm(nn.LayerNorm):
 
     def __init__(self, width: int, eps: float):
         super().__init__(width, eps=eps)
-        self.settings, self.details = {"eps": self.eps}, {}
+        self.settings = {"eps": self.eps}
+        self.details: dict[str, Tensor] = {}
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.explicit:
@@ -119,7 +121,7 @@ class OfKind(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         parameters = {name: getattr(self, name) for name in self.parameter_axes}
-        return KINDS[self.kind].torch(x, **parameters, **self.settings)
+        return KINDS[self.kind].in_torch(x, **parameters, **self.settings)
 
 
 def make_norm(config: Config) -> nn.Module:

@@ -46,7 +46,7 @@ def read_config(folder: Path, dropout: float | None = None) -> Config:
     try:
         return Config(**sizes, dropout=(theirs.pop() if len(theirs) == 1 else 0.0) if dropout is None else dropout,
                       activation=GELU_NAMES[activation], tied=_flag(said, "tie_word_embeddings", True, path),
-                      norm_eps=_number(said, "layer_norm_epsilon", 1e-5, path))
+                      norm_eps=_number(said, "layer_norm_epsilon", 1e-5, path), norm="layer_norm")
     except UserError as error:
         raise UserError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
 

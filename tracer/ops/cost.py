@@ -5,6 +5,7 @@ counted in nanoseconds of one slow core; where the real time is below, the bound
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tracer.ops.functions import FUNCTIONS
@@ -82,7 +83,7 @@ class GridCost:
                 return self.count(self.union(part for part in parts if isinstance(part, list)), what)
         return set()  # a number, a name, a size
 
-    def union(self, nodes) -> set[str]:
+    def union(self, nodes: Iterable[Node]) -> set[str]:
         return set().union(*map(self.visit, nodes))
 
     def reduce(self, name: str, over: set[str], body: Node, rest: list[Node]) -> set[str]:

@@ -6,15 +6,17 @@ that grid; a reduction removes an axis.  So any equation of the language is a fe
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tracer.ops import cost as costs
-from tracer.ops.functions import FUNCTIONS
+from tracer.ops.functions import FUNCTIONS, SMALLEST, Values
 from tracer.ops.language import Equation, Node, factors, walk
 from tracer.ops.mcg31m1 import mcg31m1
-from tracer.ops.rounded import SMALLEST, Rounded, finite, sum_error
+from tracer.ops.rounded import Rounded, finite, sum_error
 
 
 @dataclass(frozen=True)
@@ -73,12 +75,14 @@ def evaluate(computation: Computation) -> Rounded:
     return known[computation.equations[-1].name]
 
 
-def _in_parts(equation: Equation, sizes, known, settings) -> Rounded:
+def _in_parts(equation: Equation, sizes: dict[str, int], known: dict[str, Rounded],
+              settings: Mapping[str, float]) -> Rounded:
     """The equation's values; where its grid is large, part by part along one letter of the result."""
     cost = costs.GridCost(equation, sizes) if math.prod(sizes.values()) > costs.BLOCK else None
     if not cost or (count := cost.cuts()) == 1:
         return _Grid(equation, sizes, known, settings).run()
-    letter, axis = cost.cut(), cost.free.index(cost.cut())
+    letter = cost.cut() or ""  # without one, it would not be cut
+    axis = cost.free.index(letter)
     shape = [sizes[name] for name in cost.free]
     result = Rounded(np.empty(shape), np.empty(shape))
     edges = [sizes[letter] * n // count for n in range(count + 1)]
@@ -95,7 +99,8 @@ class _Grid:
     `part`: of the letter named there only the numbers from start to stop.
     """
 
-    def __init__(self, equation: Equation, sizes, known, settings, part: dict[str, tuple[int, int]] | None = None):
+    def __init__(self, equation: Equation, sizes: dict[str, int], known: dict[str, Rounded],
+                 settings: Mapping[str, float], part: dict[str, tuple[int, int]] | None = None):
         self.equation, self.sizes, self.known, self.settings = equation, sizes, known, settings
         self.span = {letter: (0, size) for letter, size in sizes.items()} | (part or {})
         self.choosing = 0  # how many `where` stand around the node that is evaluated
@@ -115,29 +120,30 @@ class _Grid:
         start, stop = self.span[letter]
         return stop - start
 
-    def axis(self, letter: str) -> np.ndarray:
+    def axis(self, letter: str) -> Values:
         position = self.letters.index(letter)
         shape = [1] * len(self.letters)
         shape[position] = self.length(letter)
         return np.arange(*self.span[letter], dtype=np.float64).reshape(shape)
 
     def eval(self, node: Node) -> Rounded:
-        return getattr(self, f"_{node[0]}")(*node[1:])
+        result: Rounded = getattr(self, f"_{node[0]}")(*node[1:])
+        return result
 
-    def _number(self, value):
+    def _number(self, value: float) -> Rounded:
         return Rounded(np.float64(value), np.float64(0))
 
-    def _letter(self, name):
+    def _letter(self, name: str) -> Rounded:
         return Rounded(self.axis(name), np.float64(0))
 
-    def _name(self, name):
+    def _name(self, name: str) -> Rounded:
         constants = {"inf": np.inf, "pi": np.pi}
         return self._number(constants[name] if name in constants else self.settings[name])
 
-    def _size(self, letter):
+    def _size(self, letter: Node) -> Rounded:
         return self._number(self.sizes[letter[1]])
 
-    def _read(self, name, index):
+    def _read(self, name: str, index: list[Node]) -> Rounded:
         array = self.known[name]
         if self._is_plain(index, array.value.shape):
             error = self._whole(array.error, index) if array.error.shape == array.value.shape else np.float64(0)
@@ -158,16 +164,16 @@ class _Grid:
         letters = [item[1] for item in index if item[0] == "letter"]
         return bool(index) and len({*letters}) == len(index) and [self.sizes[x] for x in letters] == [*shape]
 
-    def _whole(self, values: np.ndarray, index: list[Node]) -> np.ndarray:
+    def _whole(self, values: Values, index: list[Node]) -> Values:
         letters = [item[1] for item in index]
         order = sorted(range(len(letters)), key=lambda n: self.letters.index(letters[n]))
         part = values[tuple(slice(*self.span[letter]) for letter in letters)].transpose(order)
         return part.reshape([self.length(x) if x in letters else 1 for x in self.letters])
 
-    def _negate(self, body):
+    def _negate(self, body: Node) -> Rounded:
         return -self.eval(body)
 
-    def _binary(self, op, left, right):
+    def _binary(self, op: str, left: Node, right: Node) -> Rounded:
         a, b = self.eval(left), self.eval(right)
         match op:
             case "+":
@@ -183,26 +189,26 @@ class _Grid:
         exact = {"//": np.floor_divide, "%": np.mod}[op]
         return Rounded(exact(a.value, b.value), np.float64(0))
 
-    def _stream(self, word, n):
+    def _stream(self, word: Node, n: Node) -> Rounded:
         return Rounded(mcg31m1(int(self.eval(word).value.item()), self.eval(n).value), np.float64(0))
 
-    def _compare(self, op, left, right):
+    def _compare(self, op: str, left: Node, right: Node) -> Rounded:
         a, b = self.eval(left).value, self.eval(right).value
         result = {"==": np.equal, "<=": np.less_equal, "<": np.less, ">=": np.greater_equal,
                   ">": np.greater}[op](a, b)
         return Rounded(result.astype(np.float64), np.float64(0))
 
-    def _where(self, condition, yes, no):
+    def _where(self, condition: Node, yes: Node, no: Node) -> Rounded:
         chosen = self.eval(condition)
         self.choosing += 1
-        yes, no = self.eval(yes), self.eval(no)
+        result = chosen.where(self.eval(yes), self.eval(no))
         self.choosing -= 1
-        return chosen.where(yes, no)
+        return result
 
-    def _call(self, name, body):
+    def _call(self, name: str, body: Node) -> Rounded:
         return self.eval(body).apply(FUNCTIONS[name])
 
-    def _reduce(self, name, over, body, *rest):
+    def _reduce(self, name: str, over: list[Node], body: Node, *rest: Node) -> Rounded:
         letters = [item[1] for item in over]
         if name == "sum" and len(parts := factors(body)) > 1:
             return self._sum_of_products(parts, letters)
@@ -214,9 +220,9 @@ class _Grid:
         value = Rounded(np.broadcast_to(value.value, shape), np.broadcast_to(value.error, shape))
         if name == "nth_largest":
             return self._nth_largest(value.value, axes[0], self.eval(rest[0]).value)
-        return getattr(value, name)(axes)
+        return value.sum(axes) if name == "sum" else value.max(axes)
 
-    def _nth_largest(self, values, axis, n):
+    def _nth_largest(self, values: Values, axis: int, n: Values) -> Rounded:
         order = np.argsort(-values, axis=axis, kind="stable")
         n = np.broadcast_to(n, [1 if a == axis else size for a, size in enumerate(
             np.broadcast_shapes(np.shape(n), [1 if a == axis else s for a, s in enumerate(values.shape)]))])
@@ -239,8 +245,8 @@ class _Grid:
         along = [[x for x, length in zip(self.letters, shape, strict=True) if length > 1] for shape in shapes]
         keep = [letter for letter in self.letters if letter not in over and any(letter in own for own in along)]
 
-        def product(arrays):
-            pairs = []
+        def product(arrays: list[Values]) -> Values:
+            pairs: list[Any] = []
             for array, shape, letters in zip(arrays, shapes, along, strict=True):
                 pairs += [np.broadcast_to(array, shape).reshape([self.length(x) for x in letters]),
                           [number[x] for x in letters]]
@@ -248,7 +254,7 @@ class _Grid:
 
         used = {letter for own in along for letter in own}
         repeat = np.prod([self.sizes[letter] for letter in over if letter not in used])
-        count = np.prod([self.sizes[letter] for letter in over])
+        count = math.prod(self.sizes[letter] for letter in over)
         magnitudes = [np.abs(part.value) for part in parts]
         bound = sum_error(count) * product(magnitudes) + SMALLEST * count
         for n, part in enumerate(parts):

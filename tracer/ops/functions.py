@@ -8,13 +8,15 @@ the value, the written-out working and the line of Python (`site_builder/functio
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 UNIT = 2.0**-24  # unit roundoff of float32
 SMALLEST = 2.0**-126  # smallest normal float32: what is below may lose digits, or become 0
 
-ErrorRule = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+Values = Any  # float64 numbers of any shape: an array, or one np.float64
+ErrorRule = Callable[[Values, Values, Values], Values]
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Function:
     """
 
     name: str
-    numpy: Callable[[np.ndarray], np.ndarray]
+    numpy: Callable[[Values], Values]
     error: ErrorRule
     derivative: str
     javascript: str
@@ -40,17 +42,17 @@ class Function:
     domain: tuple[float, float] = (-math.inf, math.inf)
 
 
-def carried(slope: Callable[[np.ndarray, np.ndarray], np.ndarray | float], units: float = 1) -> ErrorRule:
+def carried(slope: Callable[[Values, Values], Values], units: float = 1) -> ErrorRule:
     """What the error of x becomes, by |f′| or a bound of it, and so many unit roundoffs of the value itself."""
     return lambda x, y, error: slope(x, y) * error + units * UNIT * np.abs(y) + SMALLEST
 
 
-def _erf(x: np.ndarray) -> np.ndarray:
+def _erf(x: Values) -> Values:
     flat = np.ravel(x)
     return np.fromiter(map(math.erf, flat.tolist()), np.float64, flat.size).reshape(np.shape(x))
 
 
-def _half_slope(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _half_slope(x: Values, y: Values) -> Values:
     """1 / 2√x; at 0 nothing is carried, since the slope there bounds nothing."""
     return np.divide(0.5, y, out=np.zeros_like(y), where=y > 0)
 

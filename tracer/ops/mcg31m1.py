@@ -27,4 +27,5 @@ def mcg31m1(word: int, n: np.ndarray) -> np.ndarray:
     """The n-th numbers, in [0, 1), float64, of the stream that the 32-bit `word` starts."""
     n = np.asarray(n, dtype=np.int64)
     start = word % MODULUS or 1
-    return start * _powers(int(n.max(initial=0)) + 1)[n] % MODULUS / MODULUS
+    numbers: np.ndarray = start * _powers(int(n.max(initial=0)) + 1)[n] % MODULUS / MODULUS
+    return numbers

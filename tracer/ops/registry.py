@@ -1,6 +1,7 @@
 """Every kind of operation by name.  A kind is defined once, in the file that carries its name."""
 
 from collections.abc import Callable
+from typing import Any
 
 from tracer.ops.derive import derive_gradients
 from tracer.ops.language import Kind, parse
@@ -9,7 +10,7 @@ KINDS: dict[str, Kind] = {}
 
 
 def define(name: str, source: str, forward: str | dict[str, str], *, gradients: dict[str, str] | None = None,
-           differentiate: tuple[str, ...] = (), place: str = "", torch: Callable | None = None,
+           differentiate: tuple[str, ...] = (), place: str = "", torch: Callable[..., Any] | None = None,
            symbols: dict[str, str] | None = None) -> Kind:
     """Register a kind.
 

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable
 from functools import cached_property
-
-import numpy as np
+from typing import Any
 
 from tracer.ops.evaluate import Computation, evaluate, letter_sizes
-from tracer.ops.language import ELLIPSIS, Equation, expand_ellipsis, transform, walk
+from tracer.ops.language import ELLIPSIS, Equation, Node, expand_ellipsis, transform, walk
 from tracer.ops.registry import KINDS
 from tracer.ops.rounded import Rounded
 
@@ -24,12 +23,12 @@ def _use_axis_letters(equations: list[Equation], axis_letters: Callable[[str], l
     """The target's index in the letters of its own axes, where no other letter of the kind is in the way."""
     target = equations[-1]
     used = {n[1] for eq in equations for node in [eq.body, *eq.index] for n in walk(node) if n[0] == "letter"}
-    names = {}
+    names: dict[str, str] = {}
     for item, letter in zip(target.index, axis_letters(target.name), strict=True):
         if letter not in used and letter not in names.values():
             names[item[1]] = letter
 
-    def rename(node):
+    def rename(node: Node) -> Node | None:
         return ["letter", names.get(node[1], node[1])] if node[0] == "letter" else None
 
     return [Equation(eq.name, [transform(i, rename) for i in eq.index], transform(eq.body, rename)) for eq in equations]
@@ -51,13 +50,13 @@ def _ellipsis_letters(equations: list[Equation], axis_letters: Callable[[str], l
 class Replay:
     """Recompute the arrays of one trace.  Derived arrays are computed once, and kept until `forget_after`."""
 
-    def __init__(self, trace, axes: dict[str, str]):
+    def __init__(self, trace: Any, axes: dict[str, str]):
         """`trace`: anything with `operations`, `arrays` and `values(name)`; `axes`: axis name → letter."""
         self.trace, self.axes = trace, axes
         self._derived: dict[str, Rounded] = {}
-        self._equations: dict[tuple, list[Equation]] = {}
+        self._equations: dict[tuple[object, ...], list[Equation]] = {}
 
-    def equations(self, operation) -> list[Equation]:
+    def equations(self, operation: Any) -> list[Equation]:
         """The step's equations in the letters of its arrays' axes; the same list for the same axes."""
         axes = {operand: self.trace.arrays[name].axes for operand, name in operation.operands.items()}
         axes[operation.target] = self.trace.arrays[operation.id].axes
@@ -67,7 +66,7 @@ class Replay:
             self._equations[key] = bound_equations(operation.kind, operation.target, letters.__getitem__)
         return self._equations[key]
 
-    def sizes(self, operation) -> dict[str, int]:
+    def sizes(self, operation: Any) -> dict[str, int]:
         """The length of the axis of every letter in the step's equations."""
         arrays = self.trace.arrays
         shapes = {operand: arrays[name].shape for operand, name in operation.operands.items()}
@@ -79,8 +78,8 @@ class Replay:
         last: dict[str, str] = {}
         for operation in reversed(self.trace.operations.values()):
             user = last.get(operation.id) if self.trace.arrays[operation.id].derived else operation.id
-            for name in operation.operands.values() if user else ():
-                if self.trace.arrays[name].derived:
+            for name in operation.operands.values():
+                if user and self.trace.arrays[name].derived:
                     last.setdefault(name, user)
         return last
 
@@ -98,7 +97,7 @@ class Replay:
         for name in [*self.done_after.get(operation_id, ()), *unwanted]:
             self._derived.pop(name, None)
 
-    def values(self, name: str) -> np.ndarray:
+    def values(self, name: str) -> Any:
         """Recorded numbers, or for a derived array the computed ones, rounded to its dtype."""
         array = self.trace.arrays[name]
         return self.derive(name).value.astype(array.dtype) if array.derived else self.trace.values(name)
@@ -109,7 +108,7 @@ class Replay:
             self._derived[name] = self.compute(self.trace.operations[name])
         return self._derived[name]
 
-    def compute(self, operation) -> Rounded:
+    def compute(self, operation: Any) -> Rounded:
         """What `operation` makes, in float64 from its operands, with the bound of its float32 error."""
         arrays = self.trace.arrays
         operands = {operand: self.derive(name) if arrays[name].derived else self.trace.values(name)
