@@ -12,6 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from typing import TypeVar
 
 import jinja2
 
@@ -37,6 +38,7 @@ from tracer.resources import STATIC, TEMPLATES
 from tracer.storage.together import ARRAYS, NEW, newest
 
 ROUTES = ("training", "generation")
+T = TypeVar("T")
 MORE_ROUTES = ("long",)  # shown where there is a recording of it
 HOME_PROSE = {"training": ["home", "home:training", "home:states"], "generation": ["home:generation"]}
 
@@ -65,8 +67,9 @@ def _write_site(traces: Path, folder: Path) -> None:
     (folder / "data").mkdir()
     more = [route for route in MORE_ROUTES if newest(traces / f"{route}.json").exists()]
     site = _Site(traces, folder, (*ROUTES, *more), bool(experiment_files(traces)))
-    routes = [partial(_write_route, site, route) for route in site.routes]
-    *written, _ = _side_by_side([*routes, partial(_write_experiments, site)])
+    jobs: list[Callable[[], tuple[Origin | None, dict[str, _Told]] | None]] = [
+        *(partial(_write_route, site, route) for route in site.routes), partial(_write_experiments, site)]
+    written = [one for one in _side_by_side(jobs) if one is not None]
     check_set(traces, {route: origin for route, (origin, _) in zip(site.routes, written, strict=True)})
     for language in languages().values():
         _write_home(site, language, {route: told[language.code] for route, (_, told) in
@@ -79,7 +82,7 @@ def _write_site(traces: Path, folder: Path) -> None:
     (folder / "modules.js").write_text(modules_script(), encoding="utf-8", newline="\n")
 
 
-def _side_by_side(jobs: list[Callable]) -> list:
+def _side_by_side(jobs: list[Callable[[], T]]) -> list[T]:
     """What each job returns, in its own process where forking is cheap.  The first job's error comes first."""
     if sys.platform != "linux":
         return [job() for job in jobs]
@@ -110,12 +113,12 @@ class _Site:
     routes: tuple[str, ...]
     has_experiments: bool
 
-    def page(self, path: str, template: str, language: Language, **context) -> None:
+    def page(self, path: str, template: str, language: Language, **context: object) -> None:
         """Write a page of one language."""
         self.write(f"{language.code}/{path}", template, language=language, words=Strings(language), root="../",
                    routes=self.routes, has_experiments=self.has_experiments, percent=percent, entry=ENTRY, **context)
 
-    def write(self, path: str, template: str, **context) -> None:
+    def write(self, path: str, template: str, **context: object) -> None:
         text = _templates().get_template(template).render(languages=languages().values(), policy=policy(), **context)
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / path).write_text(text, encoding="utf-8", newline="\n")

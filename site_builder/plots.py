@@ -1,6 +1,7 @@
 """Line plots as numbers for SVG, made when the site is built: where every point, tick and name stands."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 NAME_HEIGHT = 16  # units of the picture between two names
@@ -13,8 +14,8 @@ class Series:
     `name` stands at the end of a line; an area is filled down to zero and has no name in the picture.
     """
 
-    xs: list[float]
-    ys: list[float]
+    xs: Sequence[float]
+    ys: Sequence[float]
     look: int
     name: str = ""
     thin: bool = False

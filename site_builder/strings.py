@@ -7,7 +7,7 @@ from site_builder.language import Language, languages
 _BLANK = re.compile(r"\{(\w+)(?::([^|{}]*)\|([^{}]*))?\}")  # the same in static/js/dom.js
 
 
-def _filled(blank: re.Match, values: dict) -> str:
+def _filled(blank: re.Match[str], values: dict[str, object]) -> str:
     """The value, or the form that goes with it: {n:number|numbers} is "number" for 1 alone."""
     name, one, more = blank.groups()
     return str(values[name]) if one is None else one if str(values[name]) == "1" else more
@@ -24,7 +24,7 @@ class Strings:
     def __init__(self, language: Language | str):
         self.language = languages()[language] if isinstance(language, str) else language
 
-    def __call__(self, key: str, **values) -> str:
+    def __call__(self, key: str, **values: object) -> str:
         text = self.language.strings[key]
         return _BLANK.sub(lambda blank: _filled(blank, values), text) if values else text
 

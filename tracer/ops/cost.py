@@ -84,9 +84,10 @@ class GridCost:
         return set()  # a number, a name, a size
 
     def union(self, nodes: Iterable[Node]) -> set[str]:
-        return set().union(*map(self.visit, nodes))
+        return {letter for node in nodes for letter in self.visit(node)}
 
     def reduce(self, name: str, over: set[str], body: Node, rest: list[Node]) -> set[str]:
+        """As `visit`, of a reduction over the letters `over`."""
         parts = factors(body)
         used = self.union(parts if name == "sum" else [body])
         if name == "sum" and len(parts) > 1:

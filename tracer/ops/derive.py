@@ -186,6 +186,7 @@ class _Derivation:
                 body = term if sign > 0 else ["negate", term]
             else:
                 body = ["binary", "+" if sign > 0 else "-", body, term]
+        assert body is not None  # what nothing comes to is refused before
         return Equation(f"d_{name}", axes, body)
 
     def _term(self, part: _Part, axes: list[Node]) -> Node:

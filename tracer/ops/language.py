@@ -35,7 +35,7 @@ from typing import Any
 
 from tracer.ops.functions import FUNCTIONS
 
-Node = list[Any]
+Node = list[Any]  # its kind, then nodes, lists of nodes, names and numbers
 
 REDUCTIONS = {"sum", "max", "nth_largest"}
 _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
@@ -63,7 +63,7 @@ class Equation:
         """The settings that the body names."""
         return [node[1] for node in walk(self.body) if node[0] == "name" and node[1] not in CONSTANTS]
 
-    def to_json(self) -> Node:
+    def to_json(self) -> list[Any]:
         return [self.name, self.index, self.body]
 
 
@@ -200,7 +200,7 @@ def _equation(statement: ast.stmt, letters: set[str]) -> Equation:
 def _axes(items: list[ast.expr], where: ast.AST) -> list[Node]:
     """Different letters, or ``...``: what an array ranges over, and what a reduction binds."""
     nodes: list[Node] = [["letter", i.id] if isinstance(i, ast.Name) else ELLIPSIS for i in items
-                         if _is_ellipsis(i) or isinstance(i, ast.Name)]
+                         if isinstance(i, ast.Name) or _is_ellipsis(i)]
     if len(nodes) < len(items) or any(nodes.count(node) > 1 for node in nodes):
         raise _outside(where)
     return nodes

@@ -10,7 +10,9 @@ import math
 
 import numpy as np
 
-from tracer.ops.functions import SMALLEST, UNIT, Function, Values
+from tracer.ops.functions import SMALLEST, UNIT, Function, Numbers
+
+EXACT = np.float64(0)
 
 
 def sum_error(count: float) -> float:
@@ -27,7 +29,7 @@ class Rounded:
 
     __slots__ = ("error", "value")
 
-    def __init__(self, value: Values, error: Values = 0.0):
+    def __init__(self, value: Numbers, error: Numbers = EXACT):
         self.value = value
         self.error = error
 
@@ -80,17 +82,17 @@ class Rounded:
         return Rounded(value, finite(function.error(self.value, value, self.error)))
 
 
-def _rounded(value: Values, carried: Values) -> Rounded:
+def _rounded(value: Numbers, carried: Numbers) -> Rounded:
     """`value` after one more float32 operation."""
     return Rounded(value, finite(carried + UNIT * np.abs(value) + SMALLEST))
 
 
-def _scaled(value: Values, error: Values) -> Values:
+def _scaled(value: Numbers, error: Numbers) -> Numbers:
     """|value| · error; of what is exact nothing."""
-    return np.abs(value) * error if np.any(error) else np.float64(0)
+    return np.abs(value) * error if np.any(error) else EXACT
 
 
-def finite(error: Values) -> Values:
+def finite(error: Numbers) -> Numbers:
     """No bound, where it is none: the values say what is not finite."""
     if np.isfinite(np.sum(error)):  # the common case, in one pass
         return error

@@ -45,6 +45,7 @@ class Characters:
         self._ids = {character: id for id, character in enumerate(self.characters)}
 
     def encode(self, text: str) -> list[int]:
+        """The ids of `text`: (n,)."""
         try:
             return [self._ids[character] for character in text]
         except KeyError as error:
