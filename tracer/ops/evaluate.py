@@ -122,7 +122,7 @@ class _Grid:
         start, stop = self.span[letter]
         return stop - start
 
-    def axis(self, letter: str) -> Values:
+    def axis(self, letter: str) -> np.ndarray:
         position = self.letters.index(letter)
         shape = [1] * len(self.letters)
         shape[position] = self.length(letter)
@@ -166,7 +166,7 @@ class _Grid:
         letters = [item[1] for item in index if item[0] == "letter"]
         return bool(index) and len({*letters}) == len(index) and [self.sizes[x] for x in letters] == [*shape]
 
-    def _whole(self, values: Values, index: list[Node]) -> Values:
+    def _whole(self, values: np.ndarray, index: list[Node]) -> np.ndarray:
         letters = [item[1] for item in index]
         order = sorted(range(len(letters)), key=lambda n: self.letters.index(letters[n]))
         part = values[tuple(slice(*self.span[letter]) for letter in letters)].transpose(order)

@@ -8,7 +8,6 @@ the value, the written-out working and the line of Python (`site_builder/functio
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 

@@ -137,7 +137,7 @@ class Replay:
         for name in [*self.done_after.get(operation_id, ()), *unwanted]:
             self._derived.pop(name, None)
 
-    def values(self, name: str) -> Any:
+    def values(self, name: str) -> np.ndarray:
         """Recorded numbers, or for a derived array the computed ones, rounded to its dtype."""
         array = self.trace.arrays[name]
         return np.array(self.derive(name).value, array.dtype) if array.derived else self.trace.values(name)
