@@ -40,7 +40,7 @@ from tracer.storage.together import ARRAYS, NEW, newest
 ROUTES = ("training", "generation")
 T = TypeVar("T")
 MORE_ROUTES = ("long",)  # shown where there is a recording of it
-HOME_PROSE = {"training": ["home", "home:training", "home:states"], "generation": ["home:generation"]}
+HOME_PROSE = {"training": ["home: lead", "home: training", "home: states"], "generation": ["home: generation"]}
 
 
 def build(traces: Path, output: Path) -> Path:

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import orjson
 
-from site_builder.labels import first_place, isolated
+from site_builder.keys import general
+from site_builder.labels import isolated
 from site_builder.notation import Notation
 from site_builder.source import torch_sources
 from site_builder.symbols import symbol_text
-from tracer.format.trace import AXES, DTYPES, Array, Trace
+from tracer.format.trace import AXES, DTYPES, Array, Step, Trace, structure_to_json
 from tracer.ops import KINDS
 from tracer.ops.language import walk
 from tracer.ops.replay import Replay, bound_equations
@@ -96,7 +97,7 @@ def _chunks(trace: Trace) -> dict[str, str]:
     return found
 
 
-def shown_arrays(trace: Trace, step) -> list[str]:
+def shown_arrays(trace: Trace, step: Step) -> list[str]:
     """Arrays of a step in order: what is given, then for each step its operands and what it makes."""
     names = list(step.arrays)
     for operation in step.operations:
@@ -124,7 +125,8 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict:
         "arrays": {array.name: _array_outline(trace, array, chunk_of) for array in trace.arrays.values()},
         "labels": {name: {"script": _label_chunk(labels), "length": labels["length"]}
                    if isinstance(labels, dict) else _shown(trace, name) for name, labels in trace.labels.items()},
-        "firsts": {name: first for name in trace.labels if (first := first_place(trace, name))},
+        "firsts": _first_places(trace),
+        "passes": structure_to_json(trace)["passes"],
         "chapters": [{"id": c.id, "views": [{"id": v.id, "steps": v.operations, "arrays": v.arrays} for v in c.steps]}
                      for c in trace.chapters],
         "letters": AXES,
@@ -134,6 +136,17 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict:
                   if kind in torch_sources()},
         "symbols": {one: _symbols(one) for one in sorted(set(notations.values()))},
     }
+
+
+def _first_places(trace: Trace) -> dict[str, int]:
+    """Labels of positions that do not begin with the first one → where they begin: those of the last one alone."""
+    found = {}
+    for operation in trace.operations.values():
+        start = operation.settings.get({"last_position": "position", "positions": "start"}.get(operation.kind, ""))
+        labels = trace.arrays[operation.id].labels.get("position")
+        if start and labels:
+            found[labels] = start
+    return found
 
 
 def _sampling_equations() -> dict[str, dict[str, list]]:
@@ -151,7 +164,7 @@ def _sampling_equations() -> dict[str, dict[str, list]]:
 
 def _symbols(notation: str) -> dict[str, str]:
     names = set()
-    for target, equations in KINDS[notation.partition(":")[0]].targets.items():
+    for target, equations in KINDS[general(notation)[1]].targets.items():
         names |= {target, *(equation.name for equation in equations)}
         names |= {node[1] for equation in equations for node in walk(equation.body) if node[0] in ("read", "name")}
     return {name: symbol_text(notation, name) for name in sorted(names)}

@@ -1,7 +1,6 @@
 """What a page says: chapters, steps, formulas and prose of one route in one language, as plain data."""
 
 import math
-import re
 from dataclasses import dataclass
 from functools import partial
 
@@ -9,13 +8,13 @@ from site_builder.formula import OTHERWISE
 from site_builder.labels import isolated
 from site_builder.language import Language
 from site_builder.merges import Merges, merges
+from site_builder.network_graph import main_array, place
 from site_builder.notation import source
 from site_builder.parts import Part, Parts, number_in_prose
-from site_builder.prose import find_section, kind_of, render, render_title
+from site_builder.prose import find_section, name_of, render, render_title
 from site_builder.rounds import Byte, Layers, bytes_of, careless, layers
-from site_builder.sections import Section
 from site_builder.strings import Strings, count
-from tracer.format.trace import Step
+from tracer.format.trace import Chapter, Pass, Step
 
 
 @dataclass
@@ -30,10 +29,22 @@ class StepPart:
 
 
 @dataclass
+class At:
+    """Where a step is on the map: in which direction, in which pass, at which place, of which parameter."""
+
+    mode: str
+    run: str
+    place: str
+    of: str
+    array: str
+
+
+@dataclass
 class Page:
     """A step as it is shown."""
 
     id: str
+    at: At
     number: int
     chapter: str
     title: str
@@ -64,7 +75,7 @@ class ChapterPage:
 def told(parts: Parts, language: Language, keys: list[str]) -> dict[str, tuple[str, str]]:
     """Prose that belongs to no step: key → (title, HTML), with the figures of the recording."""
     writer = _Writer(parts, language)
-    figures = writer.figures("")
+    figures = writer.figures()
     sections = {key: language.prose[key] for key in keys}
     return {key: (render_title(s.title, figures), render(s.body, figures)) for key, s in sections.items()}
 
@@ -77,63 +88,48 @@ def chapters(parts: Parts, language: Language) -> list[ChapterPage]:
 class _Writer:
     def __init__(self, parts: Parts, language: Language):
         self.parts, self.trace, self.language, self.strings = parts, parts.trace, language, Strings(language)
-        self.parameters = sum(self.trace.arrays[name].size for name in self.trace.make["parameters"])
+        self.parameters = sum(self.trace.arrays[one.arrays["trained"]].size for one in self.trace.parameters)
         self.number = 0
 
     def chapters(self) -> list[ChapterPage]:
         return [self.chapter(chapter) for chapter in self.trace.chapters]
 
-    def chapter(self, chapter) -> ChapterPage:
-        kind = re.sub(r"[.]?[0-9]+$", "", chapter.id)
-        section = self.language.prose[f"chapter:{kind}"]
-        number = self.chapter_number(chapter.id)
-        figures = self.figures(chapter.steps[0].id) | number
-        short = self.strings(f"chapter.{kind}", n=next(iter(number.values()), ""))
+    def chapter(self, chapter: Chapter) -> ChapterPage:
+        section = self.language.prose[f"chapter: {chapter.kind}"]
+        number = {"block": chapter.block + 1} if chapter.block is not None else {"round": chapter.round}
+        figures = self.figures(chapter.steps[0]) | number
+        short = self.strings(f"chapter.{chapter.kind}", n=next(iter(number.values())))
         return ChapterPage(chapter.id, short, render_title(section.title, figures), render(section.body, figures),
-                           render(section.misread, figures), [self.page(step, chapter.id) for step in chapter.steps])
+                           render(section.misread, figures), [self.page(step, chapter) for step in chapter.steps])
 
-    @staticmethod
-    def chapter_number(chapter_id: str) -> dict:
-        found = re.fullmatch(r"(?:blocks\.|round|cached)(\d+)", chapter_id)
-        if not found:
-            return {}
-        return {"block": int(found[1]) + 1} if chapter_id.startswith("blocks") else {"round": int(found[1])}
-
-    def page(self, step: Step, chapter: str) -> Page:
+    def page(self, step: Step, chapter: Chapter) -> Page:
         self.number += 1
-        kind = kind_of(self.trace, step)
-        section = (find_section(self.language.prose, step.id, self.trace.route, kind, self.rank(step))
-                   or Section(self.neutral_title(step.id), "", ""))
-        figures = self.figures(step.id)
+        section = find_section(self.language, step, self.trace.route)
+        figures = self.figures(step)
+        given = [] if step.kind == "change" else step.arrays  # the operation itself shows both moments
         return Page(
-            step.id, self.number, chapter, self.title(step.id, render_title(section.title, figures)),
+            step.id, self.at(step), self.number, chapter.id,
+            self.title(step, chapter, render_title(section.title, figures)),
             render(section.body, figures), render(section.misread, figures),
-            [self.part(name) for name in self.given(step)], [self.part(name) for name in step.operations], step.id,
-            merges(self.trace, step.id), layers(self.trace, chapter, step.id), rows := bytes_of(self.trace, step.id),
-            careless(self.trace, step.id) if rows else "", _round_of_choices(step.id))
+            [self.part(name) for name in given], [self.part(name) for name in step.operations], step.id,
+            merges(self.trace, step), layers(self.trace, chapter, step), rows := bytes_of(self.trace, step),
+            careless(self.trace, step) if rows else "", step.round if step.kind == "greedy" else 0)
 
-    def given(self, step: Step) -> list[str]:
-        """Arrays that a step starts from; of two moments of a parameter the step itself shows both."""
-        return [] if step.id.startswith("parameters.") else step.arrays
+    def at(self, step: Step) -> At:
+        of = step.of if step.direction == "update" else ""
+        mode = step.direction if step.direction == "backward" or of else "forward"
+        run = self.trace.pass_of(step)
+        return At(mode, run.name if run else "", place(self.trace, step) if run else "", of,
+                  main_array(self.trace, step))
 
-    @staticmethod
-    def neutral_title(step_id: str) -> str:
-        """For a step of a kind that nothing is written about: what the model itself calls the module."""
-        return step_id.rpartition(".")[2].replace("_", " ")
-
-    def title(self, step_id: str, title: str) -> str:
+    def title(self, step: Step, chapter: Chapter, title: str) -> str:
         """The prose's title, with the block or the parameter that it is about where the chapter does not say it."""
         separator = self.strings("colon")
-        of, _, parameter = step_id.partition(".")
-        if of in ("adamw", "parameters"):
-            return f"{parameter}{separator}{title}"
-        block = re.search(r"\bblocks\.(\d+)", step_id)
-        if block and not step_id.startswith("blocks"):
-            title = self.strings("block", n=int(block[1]) + 1) + separator + title
-        return self.strings("again") + separator + title if step_id.startswith("again.") else title
-
-    def rank(self, step: Step) -> int:
-        return len(self.trace.arrays[step.operations[0]].shape) if step.operations else 0
+        if step.of and step.direction != "backward":
+            return f"{step.of}{separator}{title}"
+        if step.block is not None and chapter.block is None:
+            title = self.strings("block", n=step.block + 1) + separator + title
+        return self.strings("again") + separator + title if step.pass_ == "again" else title
 
     def part(self, name: str) -> StepPart:
         array, part = self.trace.arrays[name], self.parts[name]
@@ -159,46 +155,48 @@ class _Writer:
         leading = math.prod(array.shape[:-2])
         return [f"{self.strings('axis.' + array.axes[0])} {n + 1} · {row}" for n in range(leading) for row in rows]
 
-    def figures(self, step_id: str) -> dict:
+    def figures(self, step: Step | None = None) -> dict:
         """What prose may name: sizes, settings and recorded numbers, never typed."""
         make, trace = self.trace.make, self.trace
         config = make["config"]
-        prefix = re.match(r"(round\d+\.|evaluation\.(?:training|validation)\.|again\.)?(blocks\.\d+\.)?", step_id)
-        tokens = self.positions(prefix[1] or "")
         return {
-            "T": tokens, "D": config["width"], "H": config["heads"], "dh": config["width"] // config["heads"],
-            "L": config["blocks"], "F": 4 * config["width"], "V": config["vocabulary"], "C": config["context"],
+            "T": self.positions(step), "D": config["width"], "H": config["heads"],
+            "dh": config["width"] // config["heads"], "L": config["blocks"], "F": 4 * config["width"],
+            "V": config["vocabulary"], "C": config["context"],
             "p": config["dropout"], "settings": make["settings"], "summary": trace.summary,
             "text": make.get("text", make.get("trained_on")), "validation_text": make.get("validation_text"),
             "prompt": make.get("prompt"), "temperature": make.get("temperature"), "top_k": make.get("top_k"),
-            "seed": make.get("seed"), "parameters": self.parameters,
-            "ids": trace.values("text.ids").tolist(), "num": number_in_prose, "count": partial(count, self.language),
-            "ln": math.log,
-            "has": self.parts.kinds.__contains__, "named": self.named, "again": step_id.startswith("again."),
-            "value": lambda name, *index: trace.values(name)[index].item(),
-            "outside": self.outside(prefix[1] or ""),
-            "here": lambda name: f"{prefix[0]}{name}",
-            "block": int(prefix[2].split(".")[1]) + 1 if prefix[2] else None,
-            "round": int(re.sub(r"\D", "", prefix[1])) if (prefix[1] or "").startswith("round") else None,
+            "seed": make.get("seed"), "parameters": self.parameters, "num": number_in_prose,
+            "count": partial(count, self.language), "ln": math.log, "has": self.parts.kinds.__contains__,
+            "named": self.named, "again": bool(step) and step.pass_ == "again", "value": partial(self.value, step),
+            "outside": self.outside(step), "round": step and step.round,
+            "block": step.block + 1 if step and step.block is not None else None,
         }
 
-    def named(self, key: str) -> str:
-        """What the module is called that stands in the place `key` ("block.norm_1"), by its kind."""
-        kind = self.parts.kind_at.get(key, "")
-        return self.strings.get(f"kind.{kind}") or (kind or key.rpartition(".")[2]).replace("_", " ")
+    def named(self, role: str) -> str:
+        """What the module is called that comes first in a part of the model: the norm before "attention", "mlp"."""
+        kind = next((step.kind for step in self.trace.steps() if step.role == role and step.direction == "forward"), "")
+        return name_of(self.language, kind)
 
-    def outside(self, prefix: str) -> int:
+    def value(self, step: Step | None, role: str, pass_: str = "") -> float | int:
+        """The recorded number of a `role`: in the step's own pass or another one, else in the whole recording."""
+        of = self.pass_of(step, pass_)
+        return self.trace.values(of.arrays[role] if of and role in of.arrays else self.trace.roles[role]).item()
+
+    def pass_of(self, step: Step | None, kind: str = "") -> Pass | None:
+        """The pass of a step, or that of another kind with the same round."""
+        if not step or not (kind or step.pass_):
+            return None
+        kind = kind or step.pass_
+        return self.trace.find_pass(kind, step.split if kind == step.pass_ else "", step.round)
+
+    def outside(self, step: Step | None) -> int:
         """How many of the oldest ids a round left out."""
-        operation = self.trace.operations.get(f"{prefix}ids")
-        return int(operation.settings["offset"]) if operation else 0
+        of = self.pass_of(step, "round") if step and step.round else None
+        return int(self.trace.operations[of.arrays["ids"]].settings["offset"]) if of else 0
 
-    def positions(self, prefix: str) -> int:
-        for name in (f"{prefix}ids", f"{prefix}x", "validation.x" if "validation" in prefix else "x", "text.ids"):
-            if name in self.trace.arrays:
-                return self.trace.arrays[name].size
-        return 0
-
-
-def _round_of_choices(step_id: str) -> int:
-    found = re.fullmatch(r"round(\d+)\.choices", step_id)
-    return int(found[1]) if found else 0
+    def positions(self, step: Step | None) -> int:
+        """How many positions a step is about: those of its pass or round, of the first pass, of the prompt."""
+        of = self.pass_of(step, "round" if step and step.round else "") or self.trace.find_pass("first")
+        ids = of.arrays["ids"] if of else self.trace.texts["prompt"]["ids"]
+        return self.trace.arrays[ids].size

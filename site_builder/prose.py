@@ -1,8 +1,4 @@
-"""Which prose a step has, and prose as HTML (`site_builder/language.py` reads it).
-
-What is said of a module is true of its kind: ``# block.norm_1 (layer_norm)`` is not shown for a module of
-another kind in that place, which then has a neutral title and no statement.
-"""
+"""Which prose a step has, and prose as HTML (`site_builder/language.py` reads it)."""
 
 import re
 from functools import cache
@@ -13,49 +9,29 @@ from markdown_it import MarkdownIt
 
 from site_builder.compiled import compiled
 from site_builder.formula import inline_mathml
-from site_builder.language import languages
+from site_builder.keys import keys_of
+from site_builder.language import Language
 from site_builder.sections import Section
-from tracer.format.trace import Step, Trace
+from tracer.errors import UserError
+from tracer.format.trace import Step
 
 
-def plain_key(step_id: str) -> str:
-    """The key of a step: without the pass it belongs to, and the same for every block."""
-    key = re.sub(r"^(round\d+|evaluation\.(training|validation)|again)\.", "", step_id)
-    return re.sub(r"\bblocks\.\d+", "block", key)
+def find_section(language: Language, step: Step, route: str) -> Section:
+    """What is said of a step on the page of a `route`: of all that holds for it, the most particular.
+
+    Raises `UserError` for a step of which nothing is said.
+    """
+    found = next((language.prose[one] for one in keys_of(step, route) if one in language.prose), None)
+    if not found:
+        raise UserError(f"step {step.id} is of kind {step.kind!r} and role {step.role!r}, of which "
+                        f"site_builder/languages/{language.code} says nothing")
+    return found
 
 
-def find_section(prose: dict[str, Section], step_id: str, route: str, kind: str = "",
-                 parameter_rank: int = 0) -> Section | None:
-    """The section for a step of `kind`: a variant for this page or pass first, then the general one."""
-    key = plain_key(step_id)
-    passes = {"generation": ["generation"], "long": ["long", "generation"]}.get(route, [])
-    passes += [one for one in ("evaluation", "again") if step_id.startswith(f"{one}.")]
-    variants = [variant for one in (*(f"{one}:{key}" for one in passes), key) for variant in (f"{one} ({kind})", one)]
-    if key.startswith("adamw."):
-        variants += ["adamw.vector"] if parameter_rank == 1 else []
-        variants.append("adamw")
-    if key.startswith("parameters."):
-        variants.append("parameters")
-    return next((prose[v] for v in variants if v in prose), None)
-
-
-def speaks_of(key: str, kind: str) -> bool:
-    """Whether words for the place `key` in a model hold for a module of `kind`: the prose says for which they do."""
-    prose = next(iter(languages().values())).prose
-    told = {heading.removeprefix(key).strip(" ()") for heading in prose if heading.split(" ")[0] == key}
-    return not kind or not told or "" in told or kind in told
-
-
-def kinds_by_place(trace: Trace) -> dict[str, str]:
-    """Key of a place in the model, the same for every block and pass → the kind of module that stands there."""
-    return {plain_key(step.id): kind_of(trace, step) for chapter in trace.chapters for step in chapter.steps}
-
-
-def kind_of(trace: Trace, step: Step) -> str:
-    """The kind of module that a step shows, forward or backward; nothing where it shows several, or none."""
-    kinds = {trace.operations[operation].kind for operation in step.operations}
-    kinds -= {"loss_seed", "gradient_sum", "initial_moments"}
-    return kinds.pop() if len(kinds) == 1 else ""
+def name_of(language: Language, kind: str) -> str:
+    """What a module of a kind is called."""
+    section = language.prose.get(kind)
+    return section.name if section and section.name else kind.replace("_", " ")
 
 
 _markdown = MarkdownIt("commonmark", {"html": False})

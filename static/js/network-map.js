@@ -5,37 +5,38 @@ const side = document.querySelector(".side");
 const fold = side?.querySelector(".map-fold");
 const map = fold?.querySelector(".map");
 const nodes = [...(side?.querySelectorAll(".node") ?? [])];
-const views = nodes.filter((node) => node.classList.contains("view")).map((node) => node.dataset.key);
-const steps = new Set([...document.querySelectorAll("section.step")].map((section) => section.dataset.step));
+const views = nodes.filter((node) => node.classList.contains("view"));
+// What every step says of its place, by its name; of those of a pass forward, by pass and place.
+const steps = new Map([...document.querySelectorAll("section.step")].map(({ dataset }) => [dataset.step, dataset]));
+const places = new Map([...steps.values()].filter((step) => step.mode === "forward" && step.pass)
+  .map((step) => [key(step.pass, step.place), step]).reverse()); // the first of a place counts
 const inThousands = new Intl.NumberFormat("en-US");
 const modes = [...(side?.querySelectorAll("[data-mode]") ?? [])];
-let round = map?.dataset.pass ?? "";
+const first = map?.dataset.pass ?? "";
+const rounds = map?.dataset.kind === "round"; // a generation: the map stays in the round that was shown last
+let whole = first; // the pass that is shown while a step is of none
 let pass = null; // what the map shows: the pass, and the nodes that are lit
 let lit = new Set();
 
+function key(pass, place) {
+  return `${pass} ${place}`;
+}
+
 /** What the map shows for a step: which nodes (a test), in which direction, and the pass that it is in. */
 function read(id) {
-  if (id.startsWith("adamw.")) {
-    const parameter = id.slice("adamw.".length);
-    return { mode: "update", pass: "", parameter, lights: (node) => has(node.dataset.parameters, parameter) };
-  }
-  const mode = id.startsWith("grad.") ? "backward" : "forward";
-  const key = keyOf(id);
-  return { mode, pass: mode === "forward" ? passOf(id, key) : "", lights: (node) => node.dataset.key === key || has(node.dataset.before, id) };
+  const step = steps.get(id);
+  const { mode, place, of } = step;
+  if (of) return { mode, pass: first, array: step.array, lights: (node) => has(node.dataset.parameters, of) };
+  const at = (node) => Boolean(place) && node.dataset.place === place;
+  return { mode, pass: mode === "forward" ? passOf(step) : first, lights: (node) => at(node) || has(node.dataset.before, id) };
 }
 
-/** The node's name in a step's name: the longest one that it ends in. */
-function keyOf(id) {
-  const parts = id.split(".");
-  return parts.map((_, i) => parts.slice(i).join(".")).find((name) => views.includes(name));
-}
-
-/** What stands before the node's name, if a whole pass has it there; else the pass in which generation was. */
-function passOf(id, key) {
-  const before = id.slice(0, id.length - (key?.length ?? 0));
-  if (!key || !steps.has(before + views[0]) || !steps.has(before + views.at(-1))) return round;
-  if (round) round = before;
-  return before;
+/** The step's pass, if it is a whole one; else the pass in which generation was. */
+function passOf(step) {
+  const ends = [views[0], views.at(-1)];
+  if (!step.pass || !step.place || ends.some((node) => !places.has(key(step.pass, node.dataset.place)))) return whole;
+  if (rounds) whole = step.pass;
+  return step.pass;
 }
 
 function has(list, word) {
@@ -66,21 +67,23 @@ function setCurrent(node, value) {
 
 /** A node leads to its step in this pass. Where the pass has none (no dropout in evaluation) it is pale. */
 function enterPass(node) {
-  const there = steps.has(pass + node.dataset.key);
+  const there = places.get(key(pass, node.dataset.place));
   node.classList.toggle("absent", !there);
-  if (!there || node.dataset.step === pass + node.dataset.key) return;
-  node.dataset.step = pass + node.dataset.key;
+  if (!there || node.dataset.step === there.step) return;
+  node.dataset.step = there.step;
   node.setAttribute("href", `#step=${node.dataset.step}`);
 }
 
 /** The shape of what the node makes in this pass; on the way back of its gradient, at an update of the parameter. */
-function writeShape(node, { mode, parameter }, store) {
+function writeShape(node, shown, store) {
   const text = node.querySelector(".shape");
-  const array = mode === "update" && node.dataset.lit ? parameter : pass + node.dataset.array;
+  const given = pass === first && !rounds ? node.dataset.array : ""; // inputs and tables are the first pass's
+  const own = node.dataset.place ? places.get(key(pass, node.dataset.place))?.array : given;
+  const array = node.dataset.lit && shown.array ? shown.array : own;
   if (!text || !store) return;
-  const lengths = store.has(array) ? store.shape(array) : [];
+  const lengths = array && store.has(array) ? store.shape(array) : [];
   const shape = lengths.map((length) => inThousands.format(length)).join("×");
-  const said = mode === "backward" && node.dataset.lit ? `↑ ${shape}` : shape;
+  const said = shown.mode === "backward" && node.dataset.lit ? `↑ ${shape}` : shape;
   if (text.textContent !== said) text.textContent = said;
 }
 

@@ -8,23 +8,23 @@ import { uniformNumber } from "special";
 const DIGITS = 7; // of probabilities: the trained model's are near 1
 const kept = new Map(); // round → its Sampling (sorting fifty thousand logits once is enough) and its settings
 
-/** Fill `box` with controls for `round`. context: { store, words } */
+/** Fill `box` with controls for `round`, a number. context: { store, words } */
 export async function playground(box, round, { store, words }) {
   box.replaceChildren(h("p", { class: "soft" }, words.loading));
-  const names = [`${round}.head`, `${round}.uniform`, `${round}.sampler.draw.token`];
+  const { arrays } = store.outline.passes.find((one) => one.kind === "round" && one.round === round);
+  const names = [arrays.logits, arrays.uniform, arrays.token];
   await Promise.all([...names.map((name) => store.ready(name)), store.loadLabels(names[0], 1)]);
   if (!kept.has(round)) {
     const [, length] = store.shape(names[0]);
     const sampling = new Sampling(store.outline.sampling, { length, at: (id) => store.flatValue(names[0], id) });
-    kept.set(round, { sampling, settings: recordedSettings(round, store) });
+    kept.set(round, { sampling, settings: recordedSettings(round, arrays, store) });
   }
-  draw(box, kept.get(round), recordedSettings(round, store), { words, label: (id) => store.label(names[0], 1, id), recorded: store.flatValue(names[2], 0) });
+  draw(box, kept.get(round), recordedSettings(round, arrays, store), { words, label: (id) => store.label(names[0], 1, id), recorded: store.flatValue(names[2], 0) });
 }
 
-function recordedSettings(round, store) {
-  return { temperature: store.step(`${round}.sampler.temperature`).attributes.temperature,
-    k: store.size(`${round}.sampler.top_k.ids`), p: 1, uniform: store.flatValue(`${round}.uniform`, 0),
-    number: Number(round.replace("round", "")) };
+function recordedSettings(number, arrays, store) {
+  return { temperature: store.step(arrays.scaled_logits).attributes.temperature, k: store.size(arrays.candidates), p: 1,
+    uniform: store.flatValue(arrays.uniform, 0), number };
 }
 
 function draw(box, { sampling, settings }, recorded, { words, label, recorded: token }) {

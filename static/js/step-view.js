@@ -163,7 +163,7 @@ export class StepView {
   }
 
   drawPlayground(box) {
-    return playground(box, box.dataset.round, this.player).catch((error) => {
+    return playground(box, Number(box.dataset.round), this.player).catch((error) => {
       box.replaceChildren(h("p", { class: "wrong", role: "alert" }, fill(this.player.words.load_failed, { file: error.message })));
     });
   }
