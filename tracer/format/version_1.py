@@ -64,11 +64,11 @@ def _with_moments(old: dict) -> dict:
         if one["kind"] == "adamw":
             target, own = one["target"], one["id"].removesuffix(f".{one['target']}")
             if target == "m":
-                before[one["id"]] = [f"{own}.{name}" for name in ("m_before", "v_before")]
-                for name in before[one["id"]]:
-                    like = {key: arrays[one["id"]][key] for key in ("shape", "axes", "labels") if key in arrays[one["id"]]}
-                    arrays[name] = like | {"dtype": "float32", "derived": True}
-                    steps.append({"id": name, "kind": "initial_moments", "target": name.rpartition(".")[2], "operands": {}})
+                before[one["id"]] = [f"{own}.m_before", f"{own}.v_before"]
+                steps += [{"id": name, "kind": "initial_moments", "target": name.rpartition(".")[2], "operands": {}}
+                          for name in before[one["id"]]]
+                like = {key: value for key, value in arrays[one["id"]].items() if key in ("shape", "axes", "labels")}
+                arrays |= dict.fromkeys(before[one["id"]], like | {"dtype": "float32", "derived": True})
             more = {} if target == "after" else {f"{target}_before": f"{own}.{target}_before"}
             settings = {"update" if key == "step" else key: value for key, value in one.get("attributes", {}).items()}
             one = one | {"operands": one["operands"] | more, "attributes": settings}
