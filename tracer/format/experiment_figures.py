@@ -111,7 +111,7 @@ def _recomputed(body: dict) -> Iterator[tuple[str, object, object]]:
 def _recomputed_run(run: dict, make: dict) -> Iterator[tuple[str, object, object]]:
     settings = make["settings"]
     shape = _shape(vocabulary=make["vocabulary"], context=settings["context"], width=settings["width"],
-                   heads=settings["heads"], blocks=run["blocks"])
+                   heads=settings["heads"], blocks=run["blocks"], norm=settings.get("norm", "layer_norm"))
     updates, every = settings["updates"], settings["evaluate_every"]
     stride = -(-updates // POINTS)
     tested = [*range(0, updates, every), updates]
@@ -127,4 +127,5 @@ def _recomputed_run(run: dict, make: dict) -> Iterator[tuple[str, object, object
 
 def _shape(vocabulary: int, context: int, width: int, heads: int, blocks: int, **other) -> SimpleNamespace:
     return SimpleNamespace(vocabulary=vocabulary, context=context, width=width, heads=heads, blocks=blocks,
-                           head_width=width // heads, tied=other.get("tied", True))
+                           head_width=width // heads, tied=other.get("tied", True),
+                           norm=other.get("norm", "layer_norm"))
