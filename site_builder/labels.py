@@ -2,8 +2,6 @@
 
 import re
 
-from tracer.format.trace import Trace
-
 FIRST_STRONG_ISOLATE, POP_ISOLATE = "\u2068", "\u2069"  # Unicode Standard Annex 9, section 2.2
 _RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufeff"
                             r"\U00010800-\U00010fff\U0001e800-\U0001efff]")
@@ -15,9 +13,3 @@ def isolated(label: str) -> str:
     Text from right to left would carry numbers and signs beside it to its other side.
     """
     return f"{FIRST_STRONG_ISOLATE}{label}{POP_ISOLATE}" if _RIGHT_TO_LEFT.search(label) else label
-
-
-def first_place(trace: Trace, name: str) -> int:
-    """Where the first of these labels stands: that of the last position alone stands behind all others."""
-    whole = name.removesuffix(".last")
-    return len(trace.label_list(whole)) - 1 if whole != name and whole in trace.labels else 0

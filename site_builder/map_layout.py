@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from site_builder.network_graph import Edge, Network, Node
+from site_builder.network_graph import Edge, Group, Network, Node
 
 PANEL, NODE = 214, 24  # width of a panel, height of a node: a target that a finger can hit
 TITLE, FOOT, PANEL_GAP = 29, 11, 12  # in a panel above the first row and below the last; between panels
@@ -51,7 +51,7 @@ class Box:
 class Panel:
     """A group of nodes; `column` and `row` say where among the panels it stands."""
 
-    group: str
+    group: Group
     rows: list[list[str]]
     column: int = -1
     row: int = -1
@@ -71,6 +71,10 @@ class Line:
     arrow: str = ""
     letter: tuple[float, float, str] | None = None
 
+    @property
+    def has_letter(self) -> bool:
+        return bool(self.letter and self.letter[2])
+
 
 @dataclass
 class Joint:
@@ -79,6 +83,10 @@ class Joint:
     x: float
     y: float
     adds: bool
+
+    @property
+    def radius(self) -> float:
+        return 7.5 if self.adds else 4.5
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from site_builder.labels import isolated
-from tracer.format.trace import Trace
+from tracer.format.trace import Step, Trace
 
 
 @dataclass
@@ -25,25 +25,24 @@ class Merges:
     rows: list[list[Piece]]
 
 
-def merges(trace: Trace, step: str) -> Merges | None:
+def merges(trace: Trace, step: Step) -> Merges | None:
     """The picture for a step of bytes or merges; None for every other view."""
-    prefix = step.removesuffix(".merges")
-    if f"{prefix}.byte_tokens" not in trace.operations:
+    if step.kind not in ("byte_tokens", "bpe_merge"):
         return None
-    raw = bytes(trace.values(f"{prefix}.bytes").tolist())
+    text = trace.texts[step.split or "prompt"]
+    raw = bytes(trace.values(text["bytes"]).tolist())
     names = trace.label_list("vocabulary")
-    row = [Piece(i, isolated(names[i]), 1) for i in trace.values(f"{prefix}.byte_tokens").tolist()]
+    row = [Piece(i, isolated(names[i]), 1) for i in trace.values(text["byte_tokens"]).tolist()]
     rows = [row]
-    if step != prefix:
-        shown = next(one for chapter in trace.chapters for one in chapter.steps if one.id == step)
-        for name in shown.operations:
+    if step.kind == "bpe_merge":
+        for name in step.operations:
             row = _merged(row, trace.operations[name].settings, names)
             rows.append(row)
-    characters = [(c, len(c.encode())) for c in raw.decode("utf-8", errors="replace")]
+    characters = [("␣" if c == " " else c, len(c.encode())) for c in raw.decode("utf-8", errors="replace")]
     return Merges(characters, [f"{b:02X}" for b in raw], rows)
 
 
-def _merged(row: list[Piece], merge: dict, names: list[str]) -> list[Piece]:
+def _merged(row: list[Piece], merge: dict[str, float], names: list[str]) -> list[Piece]:
     at, made = int(merge["position"]), int(merge["merged"])
     kept = [Piece(piece.id, piece.label, piece.width) for piece in row]
     width = kept[at].width + kept[at + 1].width

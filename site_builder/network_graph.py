@@ -5,23 +5,20 @@ How many blocks there are, what they hold and where values run past them is nowh
 operands of the operations say it.
 """
 
-import re
 from dataclasses import dataclass, field
-from itertools import groupby, takewhile
+from itertools import groupby
 
-from site_builder.prose import kind_of
 from site_builder.symbols import symbol_text
-from tracer.format.trace import Step, Trace
-
-_NUMBERED = re.compile(r"(\w+\.\d+)\.")
+from tracer.format.roles import SAMPLER_STEPS
+from tracer.format.trace import Operation, Pass, Step, Trace
 
 
 @dataclass
 class Node:
     """A step, or what flows into the network: an input made before it, a table that several steps share.
 
-    `array` is what the node makes or is; `before` are steps outside the forward pass that lead up to it;
-    `module` is the kind of module that a step shows.
+    `key`: its name in the graph.  `array` is what the node makes or is; `before` are steps outside of every pass that
+    lead up to it; `step` is the step that it shows.
     """
 
     key: str
@@ -31,7 +28,28 @@ class Node:
     shape: tuple[int, ...]
     parameters: list[str] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
-    module: str = ""
+    step: Step | None = None
+
+    place: str = ""  # where its step stands in the model, the same in every pass
+
+
+def place(trace: Trace, step: Step) -> str:
+    """Block, kind and role of a step in one word: what it shows in one pass, it shows in every pass.
+
+    A step of several kinds stands where its last operation does, if that is the only one of its kind there.
+    """
+    kind, role = step.kind, step.role
+    if not kind and step.operations:
+        kind, role = trace.operations[step.operations[-1]].kind, ""
+    return "/".join(("" if step.block is None else str(step.block), kind, role))
+
+
+@dataclass(frozen=True)
+class Group:
+    """A part of the network: a chapter of the forward pass, or a part of a round.  `block`: the block that it is."""
+
+    name: str
+    block: int | None = None
 
 
 @dataclass(frozen=True)
@@ -51,71 +69,72 @@ class Network:
     A road is a residual connection: an edge that leads to an addition past everything between.
     """
 
-    groups: dict[str, list[str]]
+    groups: dict[Group, list[str]]
     nodes: dict[str, Node]
     edges: list[Edge]
     roads: list[Edge]
 
 
-def network(trace: Trace, chapter: str = "") -> Network:
-    """The network of a recorded forward pass: of training's first update, or of `chapter` (a round)."""
-    prefix = f"{chapter}." if chapter else ""
-    return _Finder(trace, _split(trace, chapter, prefix) if chapter else _chapters_of_the_pass(trace), prefix).network()
+def network(trace: Trace) -> Network:
+    """The network of the first recorded pass: of training's first update, or of the first round."""
+    first = trace.passes[0]
+    return _Finder(trace, _rounds_parts(trace, first) if first.kind == "round" else _chapters(trace, first)).network()
 
 
-def _chapters_of_the_pass(trace: Trace) -> list[tuple[str, list[Step]]]:
-    """The chapters of the forward pass: from the first that reads a parameter to the way back."""
-    parameters = set(trace.make["parameters"])
-    forward = list(takewhile(lambda c: not any(v.id.startswith("grad.") for v in c.steps), trace.chapters))
-    reads = [any(parameters & set(trace.operations[s].operands.values()) for v in c.steps for s in v.operations)
-             for c in forward]
-    return [(chapter.id, chapter.steps) for chapter in forward[reads.index(True):]]
+def _chapters(trace: Trace, of: Pass) -> list[tuple[Group, list[Step]]]:
+    """The chapters of the forward pass."""
+    found = [(Group(chapter.kind, chapter.block), [step for step in chapter.steps if _is_forward(trace, step, of)])
+             for chapter in trace.chapters]
+    return [(group, steps) for group, steps in found if steps]
 
 
-def _split(trace: Trace, chapter: str, prefix: str) -> list[tuple[str, list[Step]]]:
-    """The steps of one round, cut where its parts begin: their names say where."""
-    steps = next(c.steps for c in trace.chapters if c.id == chapter)
-    runs = [(name, list(run)) for name, run in groupby(steps, lambda step: _part(step.id.removeprefix(prefix)))]
-    return [(name or run[0].id.removeprefix(prefix), run) for name, run in runs]
+def _is_forward(trace: Trace, step: Step, of: Pass) -> bool:
+    return step.direction != "backward" and trace.pass_of(step) is of
 
 
-def _part(key: str) -> str:
-    """`blocks.0` of a step in a numbered part, `sampler` of one in a named part, else nothing."""
-    numbered = _NUMBERED.match(key)
-    return numbered[1] if numbered else key.rpartition(".")[0].partition(".")[0]
+def _rounds_parts(trace: Trace, of: Pass) -> list[tuple[Group, list[Step]]]:
+    """The steps of a round: before the blocks, block by block, after them, the sampler, what follows the draw."""
+    steps = [step for step in trace.steps() if _is_forward(trace, step, of)]
+    runs = [(group, list(run)) for group, run in groupby(steps, _part)]
+    return [(group if group.name else Group(_name(run[0])), run) for group, run in runs]
+
+
+def _part(step: Step) -> Group:
+    if step.block is not None:
+        return Group("block", step.block)
+    return Group("sampler" if (step.kind, step.role) in SAMPLER_STEPS else "")
+
+
+def _name(first: Step) -> str:
+    """What a part is called that begins with this step."""
+    return {"ids": "ids", "final": "final_norm", "token": "append"}.get(first.role) or first.role or first.kind
 
 
 class _Finder:
     """Finds nodes, edges and roads of one pass."""
 
-    def __init__(self, trace: Trace, groups: list[tuple[str, list[Step]]], prefix: str):
-        self.trace, self.steps, self.prefix = trace, groups, prefix
-        self.parameters = set(trace.make["parameters"])
-        self.step_of = {operation: step for c in trace.chapters for step in c.steps for operation in step.operations}
+    def __init__(self, trace: Trace, groups: list[tuple[Group, list[Step]]]):
+        self.trace, self.steps = trace, groups
+        self.parameters = {name: one.name for one in trace.parameters
+                           for role, name in one.arrays.items() if role in ("initial", "trained")}
+        self.step_of = {name: step for step in trace.steps() for name in step.operations}
         self.own = {step.id for _, steps in groups for step in steps}
-        self.keys = set(map(self.key, self.own))
-        makes = [(self.key(step.id), trace.operations[name]) for _, steps in groups for step in steps
+        self.places = {place(trace, step): step.id for _, steps in groups for step in steps}
+        makes = [(step.id, trace.operations[name]) for _, steps in groups for step in steps
                  for name in step.operations]
         # Every operand of the pass: the step that reads it, the operation, the operand's name, the array.
-        self.reads = [(key, operation, operand, name) for key, operation in makes
-                      for operand, name in operation.operands.items()]
+        self.reads: list[tuple[str, Operation, str, str]] = [
+            (key, operation, operand, name) for key, operation in makes
+            for operand, name in operation.operands.items()]
         self.maker = {operation.id: key for key, operation in makes}
         self.maker |= self._handed_on()
-        self.readers: dict[str, list[str]] = {}  # array from outside → keys of the steps that read it
+        self.readers: dict[str, list[str]] = {}  # array from outside → the steps that read it
         for key, _, _, name in self.reads:
             if name not in self.maker and key not in self.readers.setdefault(name, []):
                 self.readers[name].append(key)
-        self.groups: dict[str, list[str]] = {}
+        self.groups: dict[Group, list[str]] = {}
         self.nodes: dict[str, Node] = {}
         self.source: dict[str, str] = dict(self.maker)  # array → key of the node that it comes from
-
-    def key(self, name: str) -> str:
-        return name.removeprefix(self.prefix)
-
-    def _known_key(self, name: str) -> str:
-        """The key of the node that a step of any pass belongs to, or nothing: a pass stands before its names."""
-        parts = name.split(".")
-        return next((key for i in range(len(parts)) if (key := ".".join(parts[i:])) in self.keys), "")
 
     def _handed_on(self) -> dict[str, str]:
         """Arrays from outside that a step passes on as they are: the step stands for them."""
@@ -147,23 +166,22 @@ class _Finder:
         self.source |= dict.fromkeys(arrays, node.key)
 
     def _step_node(self, step: Step) -> Node:
-        key = self.key(step.id)
-        array = step.id if step.id in step.operations else (step.operations or step.arrays)[0]
-        owned = [name for name, readers in self.readers.items() if readers[0] == key and name in self.parameters]
-        return Node(key, "view", step.id, self.key(array), self.trace.arrays[array].shape, owned,
-                    module=kind_of(self.trace, step))
+        array = main_array(self.trace, step)
+        owned = [self.parameters[name] for name, readers in self.readers.items()
+                 if readers[0] == step.id and name in self.parameters]
+        return Node(step.id, "step", step.id, array, self.trace.arrays[array].shape, owned, step=step,
+                    place=place(self.trace, step))
 
-    def _add_sources(self, group: str, step: Step) -> None:
+    def _add_sources(self, group: Group, step: Step) -> None:
         """Nodes for what the step is the first to read: inputs from other chapters, tables with more readers."""
-        key = self.key(step.id)
-        for name in [name for name, readers in self.readers.items() if readers[0] == key]:
+        for name in [name for name, readers in self.readers.items() if readers[0] == step.id]:
             shape = self.trace.arrays[name].shape
             home = self.step_of.get(name)
-            if home and not self._known_key(home.id):
+            if home and not home.pass_:
                 self._add(group, Node(name, "input", home.id, name, shape), name)
             elif name in self.parameters and len(self.readers[name]) > 1:
-                own = name[max(name.find(f"{key}."), 0):]  # its name in the model
-                self._add(group, Node(own, "table", self._table_step(name, step), name, shape, [name]), name)
+                own = self.parameters[name]
+                self._add(group, Node(own, "table", self._table_step(name, step), name, shape, [own]), name)
 
     def _table_step(self, name: str, step: Step) -> str:
         """The step that changes a table, where there is one; else the first that reads it."""
@@ -198,7 +216,7 @@ class _Finder:
         doors = {(key, operand): self.nodes[self.source.get(name, key)] for key, _, operand, name in self.reads
                  if name in self.step_of and not self._made_here(name)}
         for name, step in self.step_of.items():
-            key = self._known_key(step.id)
+            key = self.places.get(place(self.trace, step)) if step.pass_ else None
             for operand, read in self.trace.operations[name].operands.items():
                 if node := doors.get((key, operand)):
                     node.before += [lead for lead in self._leading_to(read) if lead not in node.before]
@@ -208,7 +226,13 @@ class _Finder:
         found, names = {}, [name]
         while names:
             step = self.step_of.get(names.pop())
-            if step and step.id not in found and not self._known_key(step.id):
+            if step and step.id not in found and not step.pass_:
                 found[step.id] = None
                 names += [read for one in step.operations for read in self.trace.operations[one].operands.values()]
         return list(found)
+
+
+def main_array(trace: Trace, step: Step) -> str:
+    """What a step is about: the first that its operations return, else the first array that it makes or shows."""
+    returned = (name for name in step.operations if trace.operations[name].target == "out")
+    return next(returned, (step.operations or step.arrays)[0])

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from site_builder.map_layout import PANEL, Box, Joint, Line, tall, wide
-from site_builder.network_graph import Network, Node, network
-from site_builder.prose import plain_key, speaks_of
+from site_builder.network_graph import Group, Network, Node, network
+from site_builder.prose import prose_key
 from site_builder.strings import Strings
-from tracer.format.trace import Trace
+from tracer.format.trace import Pass, Trace
 
 
 @dataclass
@@ -25,8 +25,16 @@ class MapNode:
         return self.box.node
 
     @property
+    def text_y(self) -> float:
+        return self.box.y + 16
+
+    @property
+    def shape_x(self) -> float:
+        return self.box.right - 8
+
+    @property
     def style(self) -> str:
-        return f"node {self.node.kind}" + ("" if self.box.alone else " cell")
+        return f"node {self.node.kind}-node" + ("" if self.box.alone else " cell")
 
 
 @dataclass
@@ -41,17 +49,21 @@ class MapPanel:
     height: float
     nodes: list[MapNode]
 
+    @property
+    def title_y(self) -> float:
+        return self.y + 18
+
 
 @dataclass
 class Map:
-    """A drawing and what it says.  `first_pass` stands before the names of the steps that its links lead to."""
+    """A drawing and what it says."""
 
     width: float
     height: float
     panels: list[MapPanel]
     lines: list[Line]
     joints: list[Joint]
-    first_pass: str
+    first: Pass  # which it shows before a step of another is chosen
 
 
 def network_map(trace: Trace, titles: dict[str, str], strings: Strings, *, columns: bool = False) -> Map:
@@ -59,8 +71,7 @@ def network_map(trace: Trace, titles: dict[str, str], strings: Strings, *, colum
 
     `titles`: step → its full title.  `columns`: side by side, for a whole page, not for a narrow column.
     """
-    chapter = next((c.id for c in trace.chapters if c.id.startswith("round")), "")
-    found = network(trace, chapter)
+    found = network(trace)
     drawing = wide(found) if columns else tall(found)
     panels = [MapPanel(group_title(strings, panel.group), panel.x + drawing.left, panel.x, panel.y, PANEL, panel.height,
                        [_node(box, panel.x + drawing.left, found, titles, strings) for box in panel.boxes])
@@ -68,7 +79,7 @@ def network_map(trace: Trace, titles: dict[str, str], strings: Strings, *, colum
     for line in drawing.lines:
         if line.kind == "long" and (node := found.nodes[line.edge.start]).kind == "table":
             line.letter = (*line.letter[:2], label(strings, node))  # the name of the table where it comes back
-    return Map(drawing.width, drawing.height, panels, drawing.lines, drawing.joints, f"{chapter}." if chapter else "")
+    return Map(drawing.width, drawing.height, panels, drawing.lines, drawing.joints, trace.passes[0])
 
 
 def _node(box: Box, left: float, found: Network, titles: dict[str, str], strings: Strings) -> MapNode:
@@ -85,18 +96,14 @@ def _title(node: Node, found: Network, titles: dict[str, str], strings: Strings)
 
 
 def label(strings: Strings, node: Node) -> str:
-    """A few letters for a node, a subscript after `_`; where no words are given, the last part of its name."""
-    key = plain_key(node.key)
-    words = strings.get(f"map.{key}") if speaks_of(key, node.module) else ""
-    return words or node.key.rpartition(".")[2].replace("_", " ")
+    """A few letters for a node, a subscript after `_`; where no words are given, its kind, or its name."""
+    key = prose_key(node.step) if node.step else node.key
+    return strings.get(f"map.{key}") or (node.step.kind if node.step else node.key).replace("_", " ")
 
 
-def group_title(strings: Strings, group: str) -> str:
+def group_title(strings: Strings, group: Group) -> str:
     """What a group is called: as its chapter is, else by words of its own, else by its name."""
-    name, _, number = group.rpartition(".")
-    if number.isdigit() and (words := strings.get(f"chapter.{name}")):
-        return words.format(n=int(number) + 1)
-    return (strings.get(f"chapter.{group}") or strings.get(f"network_map.part.{group}")
-            or group.replace("_", " "))
-
-
+    if group.block is not None:
+        return strings("chapter.blocks", n=group.block + 1)
+    return (strings.get(f"chapter.{group.name}") or strings.get(f"network_map.part.{group.name}")
+            or group.name.replace("_", " "))

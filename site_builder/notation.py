@@ -15,6 +15,8 @@ class Notation:
     def __init__(self, trace: Trace):
         self.trace = trace
         operands = [operation.operands for operation in trace.operations.values()]
+        self.embeddings = {name for step in trace.steps() if (step.kind, step.role) == ("add", "embedding")
+                           for name in step.operations}
         self.targets = {read["targets"] for read in operands if "targets" in read}
         self.shifted = {trace.operations[name].operands.get("ids") for name in self.targets if name in trace.operations}
 
@@ -32,11 +34,11 @@ class Notation:
         return "positions" if ids and ids.kind == "positions" else ""
 
     def _add(self, operation: Operation) -> str:
-        """A gradient's name says of which summand it is."""
-        read = [operation.id.removeprefix("grad.").partition("@")[0]] if operation.target.startswith("d_") else (
-            operation.operands.values())
-        makers = [self._maker(name) for name in read]
-        return "embeddings" if all(maker and maker.kind == "embedding" for maker in makers) else ""
+        """The sum of the embeddings; a gradient of it is shown in the step that goes back through that sum."""
+        makers = [self._maker(name) for name in operation.operands.values()]
+        found = (operation.id in self.embeddings if operation.target.startswith("d_") else
+                 all(maker and maker.kind == "embedding" for maker in makers))
+        return "embeddings" if found else ""
 
     def _gradient_sum(self, operation: Operation) -> str:
         return "table" if self.trace.arrays[operation.id].axes[0] == "row" else ""

@@ -1,21 +1,28 @@
 """What a page says: chapters, steps, formulas and prose of one route in one language, as plain data."""
 
 import math
-import re
 from dataclasses import dataclass
 from functools import partial
 
+from site_builder.beside import ByteRow, Choices, ShownLayers, byte_rows, choices, shown_layers
 from site_builder.formula import OTHERWISE
 from site_builder.labels import isolated
 from site_builder.language import Language
 from site_builder.merges import Merges, merges
+from site_builder.network_graph import main_array, place
 from site_builder.notation import source
 from site_builder.parts import Part, Parts, number_in_prose
-from site_builder.prose import find_section, kind_of, render, render_title
-from site_builder.rounds import Byte, Layers, bytes_of, careless, layers
+from site_builder.prose import find_section, render, render_title
+from site_builder.rounds import bytes_of, careless, layers
 from site_builder.sections import Section
 from site_builder.strings import Strings, count
-from tracer.format.trace import Step
+from tracer.format.trace import Chapter, Pass, Step
+
+# What prose calls an array of a round → the kind of its pass, and its role there.
+HERE = {"cached.difference": ("cached", "difference"), "cached.sampler.draw.token": ("cached", "token"),
+        "sampler.draw.token": ("round", "token"), "greedy": ("round", "greedy"), "is_end": ("round", "is_end")}
+# What prose calls a norm → its role.
+NORMS = {"block.norm_1": "attention", "block.norm_2": "mlp", "final_norm": "final"}
 
 
 @dataclass
@@ -28,12 +35,29 @@ class StepPart:
     shape: str
     table: dict | None
 
+    @property
+    def reads(self) -> bool:
+        """Whether it was made from others, so that their tables stand beside it."""
+        return len(self.part.legend) > 1
+
+
+@dataclass
+class At:
+    """Where a step is on the map: in which direction, in which pass, at which place, of which parameter."""
+
+    mode: str
+    run: str
+    place: str
+    of: str
+    array: str
+
 
 @dataclass
 class Page:
     """A step as it is shown."""
 
     id: str
+    at: At
     number: int
     chapter: str
     title: str
@@ -43,10 +67,10 @@ class Page:
     parts: list[StepPart]
     module: str
     merges: Merges | None
-    layers: Layers | None
-    bytes: list[Byte]
+    layers: ShownLayers | None
+    bytes: list[ByteRow]
     careless: str
-    choices: int  # the round whose choices are shown; 0: none
+    choices: Choices | None
 
 
 @dataclass
@@ -64,7 +88,7 @@ class ChapterPage:
 def told(parts: Parts, language: Language, keys: list[str]) -> dict[str, tuple[str, str]]:
     """Prose that belongs to no step: key → (title, HTML), with the figures of the recording."""
     writer = _Writer(parts, language)
-    figures = writer.figures("")
+    figures = writer.figures(Step(""))
     sections = {key: language.prose[key] for key in keys}
     return {key: (render_title(s.title, figures), render(s.body, figures)) for key, s in sections.items()}
 
@@ -77,63 +101,66 @@ def chapters(parts: Parts, language: Language) -> list[ChapterPage]:
 class _Writer:
     def __init__(self, parts: Parts, language: Language):
         self.parts, self.trace, self.language, self.strings = parts, parts.trace, language, Strings(language)
-        self.parameters = sum(self.trace.arrays[name].size for name in self.trace.make["parameters"])
+        self.parameters = sum(self.trace.arrays[one.arrays["trained"]].size for one in self.trace.parameters)
         self.number = 0
 
     def chapters(self) -> list[ChapterPage]:
         return [self.chapter(chapter) for chapter in self.trace.chapters]
 
-    def chapter(self, chapter) -> ChapterPage:
-        kind = re.sub(r"[.]?[0-9]+$", "", chapter.id)
+    def chapter(self, chapter: Chapter) -> ChapterPage:
+        kind = "blocks" if chapter.kind == "block" else chapter.kind
         section = self.language.prose[f"chapter:{kind}"]
-        number = self.chapter_number(chapter.id)
-        figures = self.figures(chapter.steps[0].id) | number
+        number = self.chapter_number(chapter)
+        figures = self.figures(chapter.steps[0]) | number
         short = self.strings(f"chapter.{kind}", n=next(iter(number.values()), ""))
         return ChapterPage(chapter.id, short, render_title(section.title, figures), render(section.body, figures),
-                           render(section.misread, figures), [self.page(step, chapter.id) for step in chapter.steps])
+                           render(section.misread, figures), [self.page(step, chapter) for step in chapter.steps])
 
     @staticmethod
-    def chapter_number(chapter_id: str) -> dict:
-        found = re.fullmatch(r"(?:blocks\.|round|cached)(\d+)", chapter_id)
-        if not found:
-            return {}
-        return {"block": int(found[1]) + 1} if chapter_id.startswith("blocks") else {"round": int(found[1])}
+    def chapter_number(chapter: Chapter) -> dict:
+        if chapter.block is not None:
+            return {"block": chapter.block + 1}
+        return {"round": chapter.round} if chapter.round else {}
 
-    def page(self, step: Step, chapter: str) -> Page:
+    def page(self, step: Step, chapter: Chapter) -> Page:
         self.number += 1
-        kind = kind_of(self.trace, step)
-        section = (find_section(self.language.prose, step.id, self.trace.route, kind, self.rank(step))
-                   or Section(self.neutral_title(step.id), "", ""))
-        figures = self.figures(step.id)
+        section = (find_section(self.language.prose, step, self.trace.route)
+                   or Section(self.neutral_title(step), "", ""))
+        figures = self.figures(step)
         return Page(
-            step.id, self.number, chapter, self.title(step.id, render_title(section.title, figures)),
+            step.id, self.at(step), self.number, chapter.id,
+            self.title(step, chapter, render_title(section.title, figures)),
             render(section.body, figures), render(section.misread, figures),
             [self.part(name) for name in self.given(step)], [self.part(name) for name in step.operations], step.id,
-            merges(self.trace, step.id), layers(self.trace, chapter, step.id), rows := bytes_of(self.trace, step.id),
-            careless(self.trace, step.id) if rows else "", _round_of_choices(step.id))
+            merges(self.trace, step), shown_layers(layers(self.trace, chapter, step)),
+            byte_rows(rows := bytes_of(self.trace, step), self.strings),
+            careless(self.trace, step) if rows else "",
+            choices(self.trace, step.round, self.strings) if step.kind == "greedy" else None)
+
+    def at(self, step: Step) -> At:
+        of = step.of if step.direction == "update" else ""
+        mode = step.direction if step.direction == "backward" or of else "forward"
+        run = self.trace.pass_of(step)
+        return At(mode, run.name if run else "", place(self.trace, step) if run else "", of,
+                  main_array(self.trace, step))
 
     def given(self, step: Step) -> list[str]:
         """Arrays that a step starts from; of two moments of a parameter the step itself shows both."""
-        return [] if step.id.startswith("parameters.") else step.arrays
+        return [] if step.kind == "change" else step.arrays
 
     @staticmethod
-    def neutral_title(step_id: str) -> str:
-        """For a step of a kind that nothing is written about: what the model itself calls the module."""
-        return step_id.rpartition(".")[2].replace("_", " ")
+    def neutral_title(step: Step) -> str:
+        """For a step of a kind that nothing is written about: the kind itself, and its role."""
+        return " ".join(filter(None, (step.kind, step.role))).replace("_", " ")
 
-    def title(self, step_id: str, title: str) -> str:
+    def title(self, step: Step, chapter: Chapter, title: str) -> str:
         """The prose's title, with the block or the parameter that it is about where the chapter does not say it."""
         separator = self.strings("colon")
-        of, _, parameter = step_id.partition(".")
-        if of in ("adamw", "parameters"):
-            return f"{parameter}{separator}{title}"
-        block = re.search(r"\bblocks\.(\d+)", step_id)
-        if block and not step_id.startswith("blocks"):
-            title = self.strings("block", n=int(block[1]) + 1) + separator + title
-        return self.strings("again") + separator + title if step_id.startswith("again.") else title
-
-    def rank(self, step: Step) -> int:
-        return len(self.trace.arrays[step.operations[0]].shape) if step.operations else 0
+        if step.of and step.direction != "backward":
+            return f"{step.of}{separator}{title}"
+        if step.block is not None and chapter.block is None:
+            title = self.strings("block", n=step.block + 1) + separator + title
+        return self.strings("again") + separator + title if step.pass_ == "again" else title
 
     def part(self, name: str) -> StepPart:
         array, part = self.trace.arrays[name], self.parts[name]
@@ -159,46 +186,46 @@ class _Writer:
         leading = math.prod(array.shape[:-2])
         return [f"{self.strings('axis.' + array.axes[0])} {n + 1} · {row}" for n in range(leading) for row in rows]
 
-    def figures(self, step_id: str) -> dict:
+    def figures(self, step: Step) -> dict:
         """What prose may name: sizes, settings and recorded numbers, never typed."""
         make, trace = self.trace.make, self.trace
         config = make["config"]
-        prefix = re.match(r"(round\d+\.|evaluation\.(?:training|validation)\.|again\.)?(blocks\.\d+\.)?", step_id)
-        tokens = self.positions(prefix[1] or "")
+        run = self.run_of(step)
+        ids = run.arrays["ids"]
+        own = step.direction == "forward" and step.pass_ != "cached" and step.block is not None
         return {
-            "T": tokens, "D": config["width"], "H": config["heads"], "dh": config["width"] // config["heads"],
+            "T": trace.arrays[ids].size, "D": config["width"], "H": config["heads"],
+            "dh": config["width"] // config["heads"],
             "L": config["blocks"], "F": 4 * config["width"], "V": config["vocabulary"], "C": config["context"],
             "p": config["dropout"], "settings": make["settings"], "summary": trace.summary,
             "text": make.get("text", make.get("trained_on")), "validation_text": make.get("validation_text"),
             "prompt": make.get("prompt"), "temperature": make.get("temperature"), "top_k": make.get("top_k"),
             "seed": make.get("seed"), "parameters": self.parameters,
-            "ids": trace.values("text.ids").tolist(), "num": number_in_prose, "count": partial(count, self.language),
-            "ln": math.log,
-            "has": self.parts.kinds.__contains__, "named": self.named, "again": step_id.startswith("again."),
+            "ids": trace.values(self.text()["ids"]).tolist(), "num": number_in_prose,
+            "count": partial(count, self.language), "ln": math.log,
+            "has": self.parts.kinds.__contains__, "named": self.named, "again": step.pass_ == "again",
             "value": lambda name, *index: trace.values(name)[index].item(),
-            "outside": self.outside(prefix[1] or ""),
-            "here": lambda name: f"{prefix[0]}{name}",
-            "block": int(prefix[2].split(".")[1]) + 1 if prefix[2] else None,
-            "round": int(re.sub(r"\D", "", prefix[1])) if (prefix[1] or "").startswith("round") else None,
+            "outside": self.outside(run),
+            "here": lambda name: trace.find_pass(HERE[name][0], round=step.round).arrays[HERE[name][1]],
+            "block": step.block + 1 if own else None, "round": step.round,
         }
 
     def named(self, key: str) -> str:
         """What the module is called that stands in the place `key` ("block.norm_1"), by its kind."""
-        kind = self.parts.kind_at.get(key, "")
-        return self.strings.get(f"kind.{kind}") or (kind or key.rpartition(".")[2]).replace("_", " ")
+        kind = next((step.kind for step in self.trace.steps() if step.role == NORMS[key] and step.pass_), NORMS[key])
+        return self.strings.get(f"kind.{kind}") or kind.replace("_", " ")
 
-    def outside(self, prefix: str) -> int:
+    def text(self) -> dict[str, str]:
+        """The arrays of the text that the recording begins with."""
+        return next(iter(self.trace.texts.values()))
+
+    def run_of(self, step: Step) -> Pass:
+        """The pass whose ids a step is about: of a round with a cache the whole one; else the first, or the prompt."""
+        if step.round:
+            return self.trace.find_pass("round", round=step.round)
+        first = self.trace.passes[0]
+        return self.trace.pass_of(step) or (first if first.kind == "first" else Pass("", arrays=self.text()))
+
+    def outside(self, run: Pass) -> int:
         """How many of the oldest ids a round left out."""
-        operation = self.trace.operations.get(f"{prefix}ids")
-        return int(operation.settings["offset"]) if operation else 0
-
-    def positions(self, prefix: str) -> int:
-        for name in (f"{prefix}ids", f"{prefix}x", "validation.x" if "validation" in prefix else "x", "text.ids"):
-            if name in self.trace.arrays:
-                return self.trace.arrays[name].size
-        return 0
-
-
-def _round_of_choices(step_id: str) -> int:
-    found = re.fullmatch(r"round(\d+)\.choices", step_id)
-    return int(found[1]) if found else 0
+        return int(self.trace.operations[run.arrays["ids"]].settings["offset"]) if run.kind == "round" else 0

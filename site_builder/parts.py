@@ -9,7 +9,6 @@ import numpy as np
 
 from site_builder.formula import inline_mathml, mathml
 from site_builder.notation import Notation
-from site_builder.prose import kinds_by_place
 from site_builder.symbols import in_latex
 from tracer.format.trace import AXES, Operation, Trace
 from tracer.ops.language import walk
@@ -39,9 +38,7 @@ class Parts:
         self.replay = Replay(trace, AXES)
         self.notation = Notation(trace)
         self.kinds = {operation.kind for operation in trace.operations.values()}
-        self.kind_at = kinds_by_place(trace)
-        self.home = {name: step.id for chapter in trace.chapters for step in chapter.steps
-                     for name in [*step.arrays, *step.operations]}
+        self.home = {name: step.id for step in trace.steps() for name in [*step.arrays, *step.operations]}
         self.named: dict[int, tuple[dict, dict]] = {}  # equations → letters whose length, and names, they read
         self.found: dict[str, Part] = {}
 

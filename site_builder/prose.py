@@ -13,48 +13,63 @@ from markdown_it import MarkdownIt
 
 from site_builder.compiled import compiled
 from site_builder.formula import inline_mathml
-from site_builder.language import languages
 from site_builder.sections import Section
-from tracer.format.trace import Step, Trace
+from tracer.format.trace import Step
+
+# Kind and role of a step → the key of what is said of it.
+KEYS = {
+    ("positions", ""): "positions", ("embedding", "token"): "token_embedding",
+    ("embedding", "position"): "position_embedding", ("add", "embedding"): "embedding_sum",
+    ("dropout", "embedding"): "embedding_dropout", ("layer_norm", "attention"): "block.norm_1",
+    ("linear", "query_key_value"): "block.attention.qkv", ("split_heads", ""): "block.attention.split",
+    ("scaled_scores", ""): "block.attention.scores", ("causal_mask", ""): "block.attention.mask",
+    ("softmax", "attention"): "block.attention.softmax",
+    ("dropout", "attention_weights"): "block.attention.weights_dropout",
+    ("weighted_sum", ""): "block.attention.weighted_sum", ("concatenate_heads", ""): "block.attention.concatenate",
+    ("linear", "attention_output"): "block.attention.projection",
+    ("dropout", "attention_output"): "block.attention.dropout", ("add", "attention"): "block.residual_1",
+    ("layer_norm", "mlp"): "block.norm_2", ("linear", "mlp_up"): "block.mlp.up", ("gelu", ""): "block.mlp.gelu",
+    ("linear", "mlp_down"): "block.mlp.down", ("dropout", "mlp_output"): "block.mlp.dropout",
+    ("add", "mlp"): "block.residual_2", ("layer_norm", "final"): "final_norm", ("last_position", ""): "last_position",
+    ("tied_head", ""): "head", ("cross_entropy", ""): "cross_entropy", ("mean", "loss"): "loss",
+    ("temperature", ""): "sampler.temperature", ("top_k", ""): "sampler.top_k",
+    ("softmax", "candidates"): "sampler.softmax", ("cumulative", ""): "sampler.cumulative",
+    ("draw", ""): "sampler.draw",
+    ("window", "ids"): "ids", ("append", "token"): "append", ("greedy", ""): "choices", ("", "bytes"): "bytes",
+    ("is_end", ""): "end", ("kept_rows", ""): "cached.kept", ("drop_rows", ""): "cached.slide",
+    ("", "embedding"): "cached.embedding", ("", "block"): "cached.block", ("", "head"): "cached.head",
+    ("", "draw"): "cached.sampler.draw", ("largest_difference", ""): "cached.compare",
+    ("", "zero_grad"): "zero_grad", ("predicted_change", ""): "receipt.predicted",
+    ("difference", "loss"): "receipt.change", ("", "series_loss"): "series.loss",
+    ("", "series_attention"): "series.attention", ("", "series_rows"): "series.rows",
+    ("adamw", "token_table"): "adamw.token_embedding.weight",
+    ("adamw", "position_table"): "adamw.position_embedding.weight",
+    ("adamw", "query_key_value_bias"): "adamw.block.attention.qkv.bias", ("adamw", "vector"): "adamw.vector",
+}
+TEXT_KEYS = {("byte_tokens", ""): "{}", ("bpe_merge", ""): "{}.merges", ("append", "end"): "{}.eos",
+             ("window", "pairs"): "{}.shift"}
 
 
-def plain_key(step_id: str) -> str:
-    """The key of a step: without the pass it belongs to, and the same for every block."""
-    key = re.sub(r"^(round\d+|evaluation\.(training|validation)|again)\.", "", step_id)
-    return re.sub(r"\bblocks\.\d+", "block", key)
+def prose_key(step: Step) -> str:
+    """The key of what is said of a step; nothing where nothing is written about its kind in that role."""
+    place = (step.kind, step.role)
+    if place in TEXT_KEYS:
+        return TEXT_KEYS[place].format("validation" if step.split == "validation" else "text")
+    key = KEYS.get(place) or {"change": "parameters", "adamw": "adamw"}.get(step.kind, "")
+    return f"grad.{key}" if key and step.direction == "backward" else key
 
 
-def find_section(prose: dict[str, Section], step_id: str, route: str, kind: str = "",
-                 parameter_rank: int = 0) -> Section | None:
-    """The section for a step of `kind`: a variant for this page or pass first, then the general one."""
-    key = plain_key(step_id)
+def find_section(prose: dict[str, Section], step: Step, route: str) -> Section | None:
+    """The section for a step: a variant for this page or pass first, then the general one."""
+    key = prose_key(step)
     passes = {"generation": ["generation"], "long": ["long", "generation"]}.get(route, [])
-    passes += [one for one in ("evaluation", "again") if step_id.startswith(f"{one}.")]
-    variants = [variant for one in (*(f"{one}:{key}" for one in passes), key) for variant in (f"{one} ({kind})", one)]
-    if key.startswith("adamw."):
-        variants += ["adamw.vector"] if parameter_rank == 1 else []
+    passes += [one for one in ("evaluation", "again") if step.pass_ == one]
+    variants = [variant for one in (*(f"{one}:{key}" for one in passes), key)
+                for variant in (f"{one} ({step.kind})", one)]
+    if step.kind == "adamw":
+        variants += ["adamw.vector"] if step.role == "query_key_value_bias" else []
         variants.append("adamw")
-    if key.startswith("parameters."):
-        variants.append("parameters")
     return next((prose[v] for v in variants if v in prose), None)
-
-
-def speaks_of(key: str, kind: str) -> bool:
-    """Whether words for the place `key` in a model hold for a module of `kind`: the prose says for which they do."""
-    prose = next(iter(languages().values())).prose
-    told = {heading.removeprefix(key).strip(" ()") for heading in prose if heading.split(" ")[0] == key}
-    return not kind or not told or "" in told or kind in told
-
-
-def kinds_by_place(trace: Trace) -> dict[str, str]:
-    """Key of a place in the model, the same for every block and pass → the kind of module that stands there."""
-    return {plain_key(step.id): kind_of(trace, step) for chapter in trace.chapters for step in chapter.steps}
-
-
-def kind_of(trace: Trace, step: Step) -> str:
-    """The kind of module that a step shows, forward or backward; nothing where it shows several, or none."""
-    kinds = {trace.operations[operation].kind for operation in step.operations} - {"loss_seed", "gradient_sum"}
-    return kinds.pop() if len(kinds) == 1 else ""
 
 
 _markdown = MarkdownIt("commonmark", {"html": False})

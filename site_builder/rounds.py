@@ -1,10 +1,9 @@
 """What a generation's page shows beside its steps: two layers, bytes, the tree of choices."""
 
-import re
 from dataclasses import dataclass
 
 from site_builder.labels import isolated
-from tracer.format.trace import Trace
+from tracer.format.trace import Chapter, Pass, Step, Trace
 
 LEADS = ((0xF0, 4, "11110"), (0xE0, 3, "1110"), (0xC0, 2, "110"))  # RFC 3629, section 3
 
@@ -46,44 +45,38 @@ def rounds(trace: Trace) -> int:
     return trace.make.get("rounds", 0)
 
 
-def layers(trace: Trace, chapter: str, step: str) -> Layers | None:
+def layers(trace: Trace, chapter: Chapter, step: Step) -> Layers | None:
     """Ids and text when `step` of `chapter` is shown; None where there is no generation going on."""
-    if not rounds(trace) or chapter == "parameters":
+    if not rounds(trace) or chapter.kind == "parameters":
         return None
-    number, order = _round_of(chapter), [v.id for c in trace.chapters if c.id == chapter for v in c.steps]
-    done = number - 1
-    chosen, shown = done, done
-    if number and (chapter.startswith("cached") or order.index(step) >= order.index(f"round{number}.append")):
-        chosen = number
-    if number and (chapter.startswith("cached") or order.index(step) >= order.index(f"round{number}.bytes")):
-        shown = number
-    return _after(trace, max(chosen, 0), max(shown, 0))
-
-
-def _round_of(chapter: str) -> int:
-    found = re.fullmatch(r"(?:round|cached)(\d+)", chapter)
-    return int(found[1]) if found else 0
+    number = chapter.round or 0
+    if chapter.kind != "round":
+        return _after(trace, number, number)
+    places = [(one.kind, one.role) for one in chapter.steps]
+    at = next(n for n, one in enumerate(chapter.steps) if one is step)
+    chosen, shown = (number if at >= places.index(place) else number - 1
+                     for place in (("append", "token"), ("", "bytes")))
+    return _after(trace, chosen, shown)
 
 
 def _after(trace: Trace, chosen: int, shown: int) -> Layers:
     names = trace.label_list("vocabulary")
     summary = trace.summary["rounds"]
     ids = [*trace.summary["prompt_ids"], *(r["id"] for r in summary[:chosen])]
-    held = trace.arrays.get(f"round{shown}.held")
+    held = trace.find_pass("round", round=shown).arrays.get("held") if shown else None
     return Layers([(i, isolated(names[i])) for i in ids], 1 if chosen else 0,
                   trace.make["prompt"] + "".join(r["new_text"] for r in summary[:shown]),
-                  [f"{b:02X}" for b in trace.values(held.name)] if held else [])
+                  [f"{b:02X}" for b in trace.values(held)] if held else [])
 
 
-def bytes_of(trace: Trace, step: str) -> list[Byte]:
-    """The bytes of a round's step ``bytes``: those held back before, then the token's own."""
-    prefix = step.removesuffix(".bytes")
-    if not re.fullmatch(r"round\d+", prefix) or f"{prefix}.complete" not in trace.arrays:
+def bytes_of(trace: Trace, step: Step) -> list[Byte]:
+    """The bytes of a round, in the step that shows them: those held back before, then the token's own."""
+    arrays = _round(trace, step).arrays
+    if step.role != "bytes" or "complete" not in arrays:
         return []
-    values = trace.values(f"{prefix}.bytes").tolist()
-    new = trace.arrays.get(f"{prefix}.new_bytes")
-    held = len(values) - (new.size if new else len(values))
-    complete = int(trace.values(f"{prefix}.complete"))
+    values = trace.values(arrays["bytes"]).tolist()
+    held = len(values) - trace.arrays[arrays.get("new_bytes", arrays["bytes"])].size
+    complete = int(trace.values(arrays["complete"]))
     return [_byte(value, n < held, n < complete) for n, value in enumerate(values)]
 
 
@@ -101,19 +94,25 @@ def _byte(value: int, held_before: bool, shown: bool) -> Byte:
     return Byte(f"{value:02X}", mark, bits[len(mark):], role, length, held_before, shown)
 
 
-def careless(trace: Trace, step: str) -> str:
+def careless(trace: Trace, step: Step) -> str:
     """What a program would print that decodes this round's token alone."""
-    prefix = step.removesuffix(".bytes")
-    own = f"{prefix}.new_bytes" if f"{prefix}.new_bytes" in trace.arrays else f"{prefix}.bytes"
+    arrays = _round(trace, step).arrays
+    own = arrays.get("new_bytes", arrays["bytes"])
     return bytes(trace.values(own).tolist()).decode("utf-8", errors="replace")
+
+
+def _round(trace: Trace, step: Step) -> Pass:
+    """The pass of the round that a step is of; outside of rounds one without arrays."""
+    return (trace.find_pass("round", round=step.round) if step.round else None) or Pass("")
 
 
 def tree(trace: Trace) -> list[list[Branch]]:
     """For every round its candidates, largest first, after the choices that were made."""
     names, path, found = trace.label_list("vocabulary"), 1.0, []
     for number in range(1, rounds(trace) + 1):
-        ids = trace.values(f"round{number}.sampler.top_k.ids").tolist()
-        probabilities = trace.values(f"round{number}.sampler.softmax").tolist()
+        arrays = trace.find_pass("round", round=number).arrays
+        ids = trace.values(arrays["candidates"]).tolist()
+        probabilities = trace.values(arrays["probabilities"]).tolist()
         token = trace.summary["rounds"][number - 1]["id"]
         found.append([Branch(f"{i} {isolated(names[i])}", p, path * p, i == token)
                       for i, p in zip(ids, probabilities, strict=True)])

@@ -91,7 +91,7 @@ def test_a_norm_of_another_kind_is_said_nothing_false_of(with_rms_norm, language
     for step in norms:
         body = text[step].split("\n", 1)[1].strip()
         assert body == "", step  # its formula speaks
-    node = Node("blocks.0.norm_1", "view", "", "", (), module="rms_norm")
+    node = Node("blocks.0.norm_1", "step", "", "", (), module="rms_norm")
     assert label(Strings(language), node) == "norm 1"
     node.module = "layer_norm"
     assert label(Strings(language), node) == Strings(language)("map.block.norm_1")

@@ -8,82 +8,36 @@ from pathlib import Path
 import numpy as np
 
 from tracer.errors import UserError
-from tracer.format.files import ARRAY_SCHEMA, FILE, LABELS_SCHEMA, array_file, check_version, read_part
-from tracer.format.trace import DTYPES, Array, Chapter, Operation, Step, Trace
+from tracer.format.decode_structure import structure_from_json
+from tracer.format.files import ARRAY_SCHEMA, FILE, LABELS_SCHEMA, PART_VERSION, array_file, check_version, read_part
+from tracer.format.trace import DTYPES, Array, Operation, Trace
+from tracer.format.typed import all_are, few, name_of, only, take
 from tracer.storage.strict_json import parse, read_bytes
 
 LARGEST = 2**26  # values of one array; no file of a few bytes may ask for more memory than a computer has
 MOST_HELD = 2**28  # bytes of all numbers that a recording holds in files
 MOST_AXES = 8
-MOST_PARTS = 50_000  # operations, arrays, steps or lists of labels
-LONGEST_NAME = 200
 NONFINITE = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 _HASH = re.compile(r"[0-9a-f]{64}")
-TRACE_KEYS = {"schema", "version", "route", "make", "summary", "labels", "chapters", "steps", "arrays",
-              "outline_sha256"}
-_OPERATION_KEYS = {"id", "kind", "target", "operands", "attributes", "rounding"}
+TRACE_KEYS = {"schema", "version", "route", "make", "summary", "labels", "chapters", "passes", "texts", "parameters",
+              "roles", "operations", "arrays", "outline_sha256"}
+_OPERATION_KEYS = {"id", "kind", "target", "operands", "settings", "rounding"}
 _ARRAY_KEYS = {"shape", "dtype", "axes", "labels", "sha256", "values", "nonfinite", "file", "same_as", "derived"}
 
-_REQUIRED = object()
-_TYPES = {dict: "an object", list: "a list", str: "a text", bool: "true or false", int: "a whole number",
-          float: "a number"}
-
-
-def _all(items, kind: type) -> bool:
-    """Whether every item, as JSON gave it, is a `kind`; true and false are no numbers, whole ones are."""
-    return set(map(type, items)) <= ({int, float} if kind is float else {kind})
-
-
-def _take(body, key: str, kind: type, where: str, *, of: type | None = None, default=_REQUIRED):
-    """`body[key]`, which must be a `kind`; in a list or an object every item must be an `of`."""
-    if not isinstance(body, dict):
-        raise UserError(f"{where} is not an object")
-    if key not in body:
-        if default is _REQUIRED:
-            raise UserError(f"{where} has no {key!r}")
-        return default
-    value = body[key]
-    if not _all([value], kind):
-        raise UserError(f"{key!r} of {where} is not {_TYPES[kind]}")
-    if of and not _all(value.values() if kind is dict else value, of):
-        raise UserError(f"{key!r} of {where} holds something that is not {_TYPES[of]}")
-    return value
-
-
-def _only(body: dict, keys: set[str], where: str) -> None:
-    for key in body:
-        if key not in keys:
-            raise UserError(f"{where} has {key!r}, which this program does not know")
-
-
-def _name(name: str, what: str) -> str:
-    """A name that can stand in a message, in a table and in an address."""
-    if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise UserError(f"{name[:LONGEST_NAME]!r} is no name for {what}: it is empty, too long, or holds signs "
-                        "that cannot be shown")
-    return name
-
-
-def _few(items, what: str):
-    if len(items) > MOST_PARTS:
-        raise UserError(f"the trace has {len(items):,} {what}, of which {MOST_PARTS:,} are read at most")
-    return items
-
-
 def from_json(body: dict, folder: Path) -> Trace:
-    _only(body, TRACE_KEYS, "the trace")
-    operations = [_operation_from_json(s) for s in _few(_take(body, "steps", list, "the trace", of=dict), "steps")]
-    arrays = _few(_take(body, "arrays", dict, "the trace", of=dict), "arrays")
-    chapters = _few(_take(body, "chapters", list, "the trace", of=dict), "chapters")
-    labels = _few(_take(body, "labels", dict, "the trace"), "lists of labels")
+    """The trace that the parsed file of a recording in `folder` holds, with the numbers of its array files."""
+    only(body, TRACE_KEYS, "the trace")
+    operations = [_operation_from_json(s) for s in few(take(body, "operations", list, "the trace", of=dict),
+                                                          "operations")]
+    arrays = few(take(body, "arrays", dict, "the trace", of=dict), "arrays")
+    labels = few(take(body, "labels", dict, "the trace"), "lists of labels")
     trace = Trace(
-        route=_take(body, "route", str, "the trace"), make=_take(body, "make", dict, "the trace"),
-        summary=_take(body, "summary", dict, "the trace"), labels=labels,
-        chapters=[_chapter_from_json(chapter) for chapter in chapters],
+        route=take(body, "route", str, "the trace"), make=take(body, "make", dict, "the trace"),
+        summary=take(body, "summary", dict, "the trace"), labels=labels,
         operations={operation.id: operation for operation in operations},
         arrays={name: _array_from_json(name, array) for name, array in arrays.items()},
-        folder=folder, outline_sha256=_take(body, "outline_sha256", str, "the trace"),
+        **structure_from_json(body), folder=folder, outline_sha256=take(body, "outline_sha256", str, "the trace"),
     )
     if len(trace.operations) < len(operations):
         raise UserError("two operations have the same id")
@@ -93,41 +47,27 @@ def from_json(body: dict, folder: Path) -> Trace:
     return trace
 
 
-def _chapter_from_json(body: dict) -> Chapter:
-    chapter = _name(_take(body, "id", str, "a chapter"), "a chapter")
-    _only(body, {"id", "views"}, f"chapter {chapter}")
-    steps = _take(body, "views", list, f"chapter {chapter}", of=dict)
-    return Chapter(chapter, [_step_from_json(step, chapter) for step in _few(steps, f"steps in chapter {chapter}")])
-
-
-def _step_from_json(body: dict, chapter: str) -> Step:
-    step = _name(_take(body, "id", str, f"a step of chapter {chapter}"), "a step")
-    _only(body, {"id", "steps", "arrays"}, f"step {step}")
-    operations, arrays = (_take(body, key, list, f"step {step}", of=str) for key in ("steps", "arrays"))
-    return Step(step, operations, arrays)
-
-
 def _operation_from_json(body: dict) -> Operation:
-    name = _name(_take(body, "id", str, "an operation"), "an operation")
+    name = name_of(take(body, "id", str, "an operation"), "an operation")
     where = f"operation {name}"
-    _only(body, _OPERATION_KEYS, where)
-    rounding = _take(body, "rounding", dict, where, of=float, default={})
+    only(body, _OPERATION_KEYS, where)
+    rounding = take(body, "rounding", dict, where, of=float, default={})
     if not all(_NUMBER.fullmatch(index) for index in rounding):
         raise UserError(f"'rounding' of {where} has an index that is not a whole number")
-    return Operation(name, _take(body, "kind", str, where), _take(body, "target", str, where),
-                _take(body, "operands", dict, where, of=str),
-                _take(body, "attributes", dict, where, of=float, default={}),
+    return Operation(name, take(body, "kind", str, where), take(body, "target", str, where),
+                take(body, "operands", dict, where, of=str),
+                take(body, "settings", dict, where, of=float, default={}),
                 {int(index): float(value) for index, value in rounding.items()})
 
 
 def _array_from_json(name: str, body: dict) -> Array:
-    where = f"array {_name(name, 'an array')}"
-    _only(body, _ARRAY_KEYS, where)
-    file, same_as, sha256 = (_take(body, key, str, where, default=None) for key in ("file", "same_as", "sha256"))
-    array = Array(name, tuple(_take(body, "shape", list, where, of=int)), _take(body, "dtype", str, where),
-                  tuple(_take(body, "axes", list, where, of=str)),
-                  _take(body, "labels", dict, where, of=str, default={}), file=file, same_as=same_as,
-                  derived=_take(body, "derived", bool, where, default=False), sha256=sha256)
+    where = f"array {name_of(name, 'an array')}"
+    only(body, _ARRAY_KEYS, where)
+    file, same_as, sha256 = (take(body, key, str, where, default=None) for key in ("file", "same_as", "sha256"))
+    array = Array(name, tuple(take(body, "shape", list, where, of=int)), take(body, "dtype", str, where),
+                  tuple(take(body, "axes", list, where, of=str)),
+                  take(body, "labels", dict, where, of=str, default={}), file=file, same_as=same_as,
+                  derived=take(body, "derived", bool, where, default=False), sha256=sha256)
     if array.dtype not in DTYPES:
         raise UserError(f"{where} has unknown dtype {array.dtype!r}")
     if len(array.shape) > MOST_AXES or not all(0 <= n <= LARGEST for n in array.shape) or array.size > LARGEST:
@@ -145,18 +85,18 @@ def _array_from_json(name: str, body: dict) -> Array:
 
 def _values_from_json(array: Array, body: dict) -> np.ndarray:
     where = f"array {array.name}"
-    values = list(_take(body, "values", list, where))
+    values = list(take(body, "values", list, where))
     if len(values) != array.size:
         raise UserError(f"{where} has {len(values)} values, its shape {list(array.shape)} needs {array.size}")
     odd = {}
-    for index, word in _take(body, "nonfinite", dict, where, of=str, default={}).items():
+    for index, word in take(body, "nonfinite", dict, where, of=str, default={}).items():
         if not _NUMBER.fullmatch(index) or int(index) >= len(values) or values[int(index)] is not None:
             raise UserError(f"{where} has no null at {index!r} for {word!r} to stand for")
         if word not in NONFINITE or array.dtype == "int64":
             raise UserError(f"{where} says {word!r} at {index}, which none of its values can be")
         odd[int(index)] = NONFINITE[word]
         values[int(index)] = 0
-    if not _all(values, int if array.dtype == "int64" else float):
+    if not all_are(values, int if array.dtype == "int64" else float):
         raise UserError(f"{where} holds a value that is not a number of dtype {array.dtype}")
     return _as_array(array, values, odd)
 
@@ -210,8 +150,8 @@ def _load_file(folder: Path, array: Array) -> np.ndarray:
 def _why_not(content: bytes, array: Array) -> str:
     """What is wrong with an array file that is not as it is written."""
     body = parse(content)
-    check_version(body, ARRAY_SCHEMA)
-    text = _take(body, "base64", str, "it")
+    check_version(body, ARRAY_SCHEMA, PART_VERSION)
+    text = take(body, "base64", str, "it")
     if body.get("dtype") != array.dtype or body.get("shape") != list(array.shape):
         return f"it does not hold the {array.dtype} {list(array.shape)} that {array.name} needs"
     try:
@@ -224,19 +164,19 @@ def _why_not(content: bytes, array: Array) -> str:
 def _read_labels(trace: Trace, name: str, labels) -> None:
     """Check a list of labels; one in a file is read, once a file."""
     if isinstance(labels, list):
-        if not _all(labels, str):
+        if not all_are(labels, str):
             raise UserError(f"labels {name} hold something that is not a text")
         return
     if not isinstance(labels, dict):
         raise UserError(f"labels {name} are neither a list nor in a file")
-    _only(labels, {"file", "length"}, f"labels {name}")
-    file, length = _take(labels, "file", str, f"labels {name}"), _take(labels, "length", int, f"labels {name}")
+    only(labels, {"file", "length"}, f"labels {name}")
+    file, length = take(labels, "file", str, f"labels {name}"), take(labels, "length", int, f"labels {name}")
     if not FILE.fullmatch(file):
         raise UserError(f"label file {file} of labels {name} has no name that this program gives")
     if file not in trace.label_files:
         body = read_part(trace.folder, file, LABELS_SCHEMA)
-        _only(body, {"schema", "version", "labels"}, f"label file {file}")
-        trace.label_files[file] = _take(body, "labels", list, f"label file {file}", of=str)
+        only(body, {"schema", "version", "labels"}, f"label file {file}")
+        trace.label_files[file] = take(body, "labels", list, f"label file {file}", of=str)
     if len(trace.label_files[file]) != length:
         raise UserError(f"label file {file} has {len(trace.label_files[file])} labels, not the {length} "
                         f"of labels {name}")

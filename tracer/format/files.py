@@ -10,14 +10,15 @@ import numpy as np
 import orjson
 
 from tracer.errors import UserError
-from tracer.format.trace import DTYPES, Array, Operation, Trace, chapters_to_json, content_hash, outline_hash
+from tracer.format.trace import DTYPES, Array, Operation, Trace, content_hash, outline_hash, structure_to_json
 from tracer.storage.strict_json import MOST_BYTES, parse, read_bytes
 from tracer.storage.together import replace_together
 
 SCHEMA = "two-routes/trace"
 ARRAY_SCHEMA = "two-routes/array"
 LABELS_SCHEMA = "two-routes/labels"
-VERSION = 1
+VERSION = 2
+PART_VERSION = 1  # of array and label files, which are as they were
 INLINE_LIMIT = 8192
 FILE = re.compile(r"arrays/[0-9a-f]{16}\.json")  # nothing outside that folder is ever read or removed
 
@@ -39,9 +40,8 @@ def files_of(trace: Trace, path: Path) -> dict[str, bytes]:
     arrays = {name: _array_to_json(array, files) for name, array in trace.arrays.items()}
     body = {
         "schema": SCHEMA, "version": VERSION, "route": trace.route, "make": trace.make,
-        "summary": trace.summary, "labels": {},
-        "chapters": chapters_to_json(trace.chapters),
-        "steps": [_operation_to_json(operation) for operation in trace.operations.values()],
+        "summary": trace.summary, "labels": {}, **structure_to_json(trace),
+        "operations": [_operation_to_json(operation) for operation in trace.operations.values()],
         "arrays": arrays, "outline_sha256": "",
     }
     lists = {name: trace.label_list(name) for name in trace.labels}
@@ -101,14 +101,14 @@ def _array_to_json(array: Array, files: dict[str, bytes]) -> dict:
 
 def array_file(array: Array, raw: bytes) -> bytes:
     """The content of the file of an array whose numbers are `raw`."""
-    return orjson.dumps({"schema": ARRAY_SCHEMA, "version": VERSION, "dtype": array.dtype, "shape": list(array.shape),
-                         "base64": base64.b64encode(raw).decode()}) + b"\n"
+    return orjson.dumps({"schema": ARRAY_SCHEMA, "version": PART_VERSION, "dtype": array.dtype,
+                         "shape": list(array.shape), "base64": base64.b64encode(raw).decode()}) + b"\n"
 
 
 def _labels_to_json(labels: list[str], files: dict[str, bytes]) -> list[str] | dict:
     if len(labels) <= INLINE_LIMIT:
         return labels
-    content = orjson.dumps({"schema": LABELS_SCHEMA, "version": VERSION, "labels": labels}) + b"\n"
+    content = orjson.dumps({"schema": LABELS_SCHEMA, "version": PART_VERSION, "labels": labels}) + b"\n"
     file = f"arrays/{hashlib.sha256(content).hexdigest()[:16]}.json"
     files[file] = content
     return {"file": file, "length": len(labels)}
@@ -117,7 +117,7 @@ def _labels_to_json(labels: list[str], files: dict[str, bytes]) -> list[str] | d
 def _operation_to_json(operation: Operation) -> dict:
     body: dict = {name: getattr(operation, name) for name in ("id", "kind", "target", "operands")}
     if operation.settings:
-        body["attributes"] = operation.settings
+        body["settings"] = operation.settings
     if operation.rounding:
         body["rounding"] = {str(i): value for i, value in operation.rounding.items()}
     return body
@@ -129,18 +129,21 @@ def read_part(folder: Path, file: str, schema: str) -> dict:
     """The content of an array file or a label file."""
     try:
         body = parse(read_bytes(folder / file))
-        check_version(body, schema)
+        check_version(body, schema, PART_VERSION)
         return body
     except UserError as error:
         raise UserError(f"{file}: {error}") from None
 
 
-def check_version(body, schema: str) -> None:
+def check_version(body, schema: str, *versions: int) -> int:
+    """The version of what was read.  Raises `UserError` for another schema and for none of the `versions`."""
     if not isinstance(body, dict) or body.get("schema") != schema:
         raise UserError(f"its \"schema\" is not {schema!r}")
     version = body.get("version")
-    if version != VERSION or type(version) is not int:
-        raise UserError(f"it has schema version {version!r}, this program reads version {VERSION}")
+    if version not in versions or type(version) is not int:
+        raise UserError(f"it has schema version {version!r:.40}, this program reads version "
+                        f"{' and '.join(map(str, versions))}")
+    return version
 
 
 def labels_are_as_written(trace: Trace, name: str) -> bool:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from tracer.errors import UserError
 from tracer.format.decode import from_json
-from tracer.format.files import SCHEMA, check_version
-from tracer.format.trace import Trace
+from tracer.format.files import SCHEMA, VERSION, check_version
+from tracer.format.trace import Trace, outline_hash
 from tracer.format.validation import validate
+from tracer.format.version_1 import upgrade
 from tracer.storage.strict_json import parse, read_bytes
 from tracer.storage.together import paths_in
 
@@ -24,11 +25,17 @@ def record_again(folder: Path) -> str:
 
 
 def load(path: Path) -> Trace:
-    """Read and check a trace.  Raises `UserError` that says what is wrong, where, and what to do."""
+    """Read and check a trace; one of version 1 comes as one of version 2.
+
+    Raises `UserError` that says what is wrong, where, and what to do.
+    """
     try:
         body = parse(read_bytes(path))
-        check_version(body, SCHEMA)
+        old = check_version(body, SCHEMA, 1, VERSION) == 1
+        body, whole = upgrade(body) if old else (body, True)
         trace = from_json(body, path.parent)
+        if old:  # verify finds an outline that was changed by its hash: an old one is held by its old hash
+            trace.outline_sha256 = outline_hash(trace) if whole else ""
         validate(trace)
     except UserError as error:
         what = " ".join(str(error).splitlines())

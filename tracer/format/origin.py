@@ -18,7 +18,6 @@ from tracer.format.trace import Trace, content_hash
 from tracer.storage.together import newest
 
 KEY = "checkpoint_sha256"  # in `make`
-TRAINED, INITIAL = "trained.", "initial."  # before the names of parameters
 
 
 def checkpoint_hash(config: dict, settings: dict, text: str, updates: int, parameters: dict[str, str]) -> str:
@@ -32,8 +31,7 @@ def recomputed_hash(trace: Trace) -> str:
     make = trace.make
     text, updates = ((make["text"], make["settings"]["updates"]) if trace.route == "training" else
                      (make["trained_on"], make["updates"]))
-    parameters = {array.name.removeprefix(TRAINED): content_hash(trace.values(array.name))
-                  for array in trace.arrays.values() if array.name.startswith(TRAINED) and array.sha256}
+    parameters = {one.name: content_hash(trace.values(one.arrays["trained"])) for one in trace.parameters}
     return checkpoint_hash(make["config"], make["settings"], text, updates, parameters)
 
 
@@ -58,10 +56,8 @@ def origin_of(trace: Trace) -> Origin | None:
     """None for a recording of another kind than ours."""
     if trace.route not in ROUTES:
         return None
-    prefix = "" if trace.route == "training" else INITIAL
-    names = {name: prefix + name.removeprefix(TRAINED) for name in trace.make.get("parameters", ())}
-    return Origin(str(trace.make.get(KEY)), {name.removeprefix(TRAINED): trace.arrays[drawn].sha256
-                                             for name, drawn in names.items() if drawn in trace.arrays})
+    return Origin(str(trace.make.get(KEY)), {one.name: trace.arrays[one.arrays["initial"]].sha256
+                                             for one in trace.parameters if "initial" in one.arrays})
 
 
 def check_set(folder: Path, origins: dict[str, Origin | None]) -> None:

@@ -4,11 +4,12 @@ Raises `UserError` for the first thing that is missing or of another kind.  A re
 what its maker wants.
 """
 
-import re
 from collections.abc import Iterator
 
 from tracer.errors import UserError
-from tracer.format.trace import Array, Chapter, Operation, Trace
+from tracer.format import roles
+from tracer.format.route_steps import check_steps
+from tracer.format.trace import Array, Operation, Parameter, Trace
 from tracer.kernels import PINS
 
 NUMBER = (int, float)
@@ -17,51 +18,20 @@ CONFIG = {"vocabulary": int, "context": int, "width": int, "heads": int, "blocks
 MORE_CONFIG = {"activation": str, "tied": bool, "norm_eps": NUMBER}
 SETTINGS = {"seed": int, "updates": int, "lr": NUMBER, "beta1": NUMBER, "beta2": NUMBER, "eps": NUMBER,
             "weight_decay": NUMBER}
-BOTH = {"config": dict, "settings": dict, "parameters": list, "token_table": str, "tokenizer": str, "torch": str,
-        "tiktoken": str, "kernels": dict, "threads": int}
+BOTH = {"config": dict, "settings": dict, "tokenizer": str, "torch": str, "tiktoken": str,
+        "kernels": dict, "threads": int}
 KERNELS = {"torch": str, "settings": dict, "pinned": bool}
 TRAINING = BOTH | {"text": str, "validation_text": str, "tracked_id": int}
 GENERATION = BOTH | {"prompt": str, "temperature": NUMBER, "top_k": int, "seed": int, "max_new_tokens": int,
                      "trained_on": str, "updates": int, "rounds": int}
 MOST_BLOCKS = 96
 MOST_ROUNDS = 500
-MOST_STEPS = 5_000  # of a chapter: what is drawn of it takes time that grows faster than their number
 MOST_SHOWN = 1_000_000  # ids beside all operations together
 LONGEST_TEXT = 100_000  # characters
 
-# Array → kind and target of its operation (empty: nothing made it), dtype, axes.
-_TEXT = {"{}.bytes": ("", "int64", "byte"), "{}.byte_tokens": ("byte_tokens.out", "int64", "token"),
-         "{}.ids": (("bpe_merge.out", "window.out"), "int64", "token")}
-_PAIR = {"{}x": ("window.out", "int64", "position"), "{}y": ("window.out", "int64", "position")}
-_LOSS = {"{}cross_entropy": ("cross_entropy.out", "float32", "position"), "{}loss": ("mean.out", "float32", ""),
-         "{}cross_entropy.target_probability": ("cross_entropy.target_probability", "float32", "position")}
-_UPDATE = {
-    "used_ids": ("", "int64", "used_row"), "grad.head": ("cross_entropy.d_logits", "float32", "position vocabulary"),
-    "receipt.predicted": (("predicted_change.first", "predicted_change.running"), "float32", ""),
-    "receipt.change": ("difference.out", "float32", ""), "series.loss": ("", "float32", "update"),
-    "series.target_probability": ("", "float32", "update position"),
-    "series.rows": ("", "float32", "update used_row feature")}
-_ROUND = {
-    "{}.ids": ("window.out", "int64", "position"), "{}.head": (None, "float32", "position vocabulary"),
-    "{}.uniform": ("", "float32", ""), "{}.multinomial": ("", "int64", ""), "{}.greedy": ("greedy.out", "int64", ""),
-    "{}.sampler.temperature": ("temperature.out", "float32", "position vocabulary"),
-    "{}.sampler.top_k.ids": ("top_k.ids", "int64", "candidate"),
-    "{}.sampler.top_k.kept": ("top_k.kept", "float32", "candidate"),
-    "{}.sampler.softmax": ("softmax.out", "float32", "candidate"),
-    "{}.sampler.cumulative": ("cumulative.out", "float32", "candidate"),
-    "{}.sampler.draw.choice": ("draw.choice", "int64", ""), "{}.sampler.draw.token": ("draw.token", "int64", ""),
-    "{}.next_ids": ("append.out", "int64", "token"), "{}.is_end": ("is_end.out", "int64", "")}
-_SHOWN = {"{}.bytes": (("", "join_bytes.out"), "int64", "byte"), "{}.complete": ("complete_bytes.out", "int64", "")}
-_HELD = {"{}.held": ("window.out", "int64", "byte")}
-_NEW = {"{}.new_bytes": ("", "int64", "byte")}
-_CACHED = {"{}.cached.difference": ("largest_difference.out", "float32", ""),
-           "{}.cached.sampler.draw.token": ("draw.token", "int64", "")}
-_MAY_BE_DERIVED = re.compile(r".*\.(head|temperature)")
-_BYTE_TOKENS = ("text.byte_tokens", "validation.byte_tokens")
-_PATH = r"[a-z_]\w*(\.\w+)*"  # of a module
-
 
 def check_route(trace: Trace) -> None:
+    """Whether a recording of one of our routes holds all that the pages read, each of its kind and in its place."""
     if trace.route not in ("training", "generation", "long"):
         return
     if "vocabulary" not in trace.labels:
@@ -69,9 +39,13 @@ def check_route(trace: Trace) -> None:
     training = trace.route == "training"
     _check_make(trace, TRAINING if training else GENERATION)
     (_check_training if training else _check_generation)(trace)
-    _check_shown(trace)
+    check_steps(trace)
+    _check_homes(trace)
+    _check_sources(trace)
     for operation in trace.operations.values():
-        _check_text_operation(trace, operation)
+        _check_merge(trace, operation)
+    for which, arrays in trace.texts.items():
+        _check_merges(trace, which, arrays)
     for array, end in ids_and_bytes(trace):
         values = trace.values(array.name)
         if values.size and not 0 <= values.min() <= values.max() < end:
@@ -79,55 +53,160 @@ def check_route(trace: Trace) -> None:
 
 
 def _check_training(trace: Trace) -> None:
-    blocks, table = trace.make["config"]["blocks"], trace.make["token_table"]
-    parameters = "|".join(map(re.escape, trace.make["parameters"]))
-    evaluations = ("evaluation.training.", "evaluation.validation.")
-    _require(trace, _TEXT, "text", "validation")
-    _require(trace, _PAIR, "", "validation.")
-    _require(trace, _LOSS, "", "again.", *evaluations)
-    _require(trace, _UPDATE)
-    _require(trace, {table: ("", "float32", "row feature"), f"grad.{table}": (None, "float32", "row feature"),
-                     "series.attention.blocks.{}": ("", "float32", "update head query_position key_position")},
-             *map(str, range(blocks)))
-    _require(trace, {f"adamw.{table}.{{}}.used": ("embedding.out", "float32", "used_row feature")}, "m", "v", "after")
-    _check_sources(trace, rf"(text|validation)\.(bytes|eos)|byte_table|(trained\.)?({parameters})|used_ids"
-                          rf"|(again\.)?{_PATH}\.word|series\.(loss|target_probability|rows|attention\.blocks\.\d+)")
-    text = r"text(\.merges|\.eos|\.shift)?"
-    _check_chapters(trace, {
-        "text": text, "embedding": _PATH, **{f"blocks.{n}": rf"blocks\.{n}\.{_PATH}" for n in range(blocks)},
-        "head": _PATH, "loss": _PATH, "backward": rf"grad\.{_PATH}", "adamw": rf"adamw\.({parameters})",
-        "receipt": rf"zero_grad|receipt\.(predicted|change)|again\.{_PATH}",
-        "updates": r"series\.(loss|attention|rows)",
-        "evaluation": rf"evaluation\.(training|validation)\.{_PATH}|{text.replace('text', 'validation')}"})
+    _need_texts(trace, {"training": roles.TRAINED_TEXT_ARRAYS, "validation": roles.TRAINED_TEXT_ARRAYS})
+    _need_passes(trace, ["first", "again", "evaluation.training", "evaluation.validation"])
+    _need_arrays(trace, "the recording", trace.roles, roles.TRAINING_ROLES)
+    for parameter in trace.parameters:
+        used = roles.USED_ROWS if parameter.role == "token_table" else {}
+        _check_parameter(trace, parameter, [*roles.TRAINING_PARAMETER_ARRAYS], used)
+    _check_token_table(trace)
 
 
 def _check_generation(trace: Trace) -> None:
     rounds = range(1, trace.make["rounds"] + 1)
-    parameters = "|".join(re.escape(name.removeprefix("trained.")) for name in trace.make["parameters"])
-    _require(trace, _TEXT, "text")
-    _require(trace, {"eos": ("", "int64", ""), f"trained.{trace.make['token_table']}": ("", "float32", "row feature")})
-    _require(trace, _ROUND, *(f"round{n}" for n in rounds))
-    _require(trace, _CACHED if rounds[1:] else {}, *(f"round{n}" for n in rounds[1:]))
-    for spec, mark in ((_SHOWN, "complete"), (_HELD, "held"), (_NEW, "new_bytes")):
-        having = [f"round{n}" for n in rounds if f"round{n}.{mark}" in trace.arrays]
-        _require(trace, spec if having else {}, *having)
-    _check_sources(trace, rf"text\.bytes|byte_table|eos|(trained|initial)\.({parameters})"
-                          r"|round\d+\.(uniform|multinomial|bytes|new_bytes)")
-    chapters = {"prompt": r"text(\.merges)?"}
-    for n in rounds:
-        chapters[f"round{n}"] = rf"round{n}\.{_PATH}"
-        if n > 1:
-            chapters[f"cached{n}"] = rf"round{n}\.cached\.{_PATH}"
-    if trace.route == "generation":
-        chapters["parameters"] = rf"parameters\.({parameters})"
-    _check_chapters(trace, chapters)
-    steps = {step.id for chapter in trace.chapters for step in chapter.steps}
-    for name in (f"round{n}.{step}" for n in rounds for step in ("append", "choices", "bytes")):
-        if name not in steps:
-            raise UserError(f"there is no step {name}")
-    shown = len(steps) * trace.arrays[f"round{rounds[-1]}.next_ids"].size
+    _need_texts(trace, {"prompt": roles.TEXT_ARRAYS})
+    _need_passes(trace, [name for n in rounds for name in ([f"round{n}", f"cached{n}"] if n > 1 else [f"round{n}"])])
+    _need_arrays(trace, "the recording", trace.roles, roles.GENERATION_ROLES)
+    known = (roles.CHANGE_PARAMETER_ARRAYS if trace.route == "generation" else roles.GENERATION_PARAMETER_ARRAYS)
+    for parameter in trace.parameters:
+        _check_parameter(trace, parameter, [*known], {})
+    _check_token_table(trace)
+    once: set[str] = set()
+    for one in trace.passes:
+        names = [name for role, name in one.arrays.items() if (one.kind, role) != ("cached", "uniform")]
+        if twice := next((name for name in names if name in once), None):
+            raise UserError(f"array {twice} is of two passes, or twice in one")
+        once.update(names)
+    last = trace.find_pass("round", round=rounds[-1]).arrays["next_ids"]
+    shown = sum(1 for _ in trace.steps()) * trace.arrays[last].size
     if shown > MOST_SHOWN:
         raise UserError(f"its pages would show some {shown:,} ids, {MOST_SHOWN:,} at most are allowed")
+
+
+# Arrays by role --------------------------------------------------------------------------------------
+
+def _need_texts(trace: Trace, specs: dict[str, dict]) -> None:
+    if trace.texts.keys() != specs.keys():
+        raise UserError(f"its texts are {sorted(trace.texts)}, not {sorted(specs)}")
+    for which, arrays in trace.texts.items():
+        _need_arrays(trace, f"text {which}", arrays, specs[which])
+
+
+def _need_passes(trace: Trace, names: list[str]) -> None:
+    found = [one.name for one in trace.passes]
+    if found != names:
+        wrong = next((name for name in found if name not in names), None)
+        missing = next((name for name in names if name not in found), None)
+        raise UserError(f"pass {wrong} belongs to no recording of this kind" if wrong is not None else
+                        f"there is no pass {missing}" if missing else "its passes are in another order")
+    for one in trace.passes:
+        _need_arrays(trace, f"pass {one.name}", one.arrays, roles.PASS_ARRAYS[one.kind])
+
+
+def _need_arrays(trace: Trace, where: str, arrays: dict[str, str], specs: dict[str, roles.Spec]) -> None:
+    """Exactly the roles of `specs`; those that are not `always` there may be missing."""
+    for role, name in arrays.items():
+        if role not in specs:
+            raise UserError(f"{where} has the role {role!r:.40}, which this program does not know")
+        _check_array(trace, f"{role} of {where}", name, specs[role])
+    if missing := [role for role, spec in specs.items() if spec.always and role not in arrays]:
+        raise UserError(f"{where} has no {missing[0]}")
+
+
+def _check_array(trace: Trace, what: str, name: str, spec: roles.Spec) -> None:
+    array, operation = trace.arrays[name], trace.operations.get(name)
+    if (array.dtype, " ".join(array.axes)) != (spec.dtype, spec.axes):
+        raise UserError(f"{what}, {name}, is {array.dtype} along {list(array.axes)}, not {spec.dtype} along "
+                        f"{spec.axes.split()}")
+    kind = f"{operation.kind}.{operation.target}" if operation else ""
+    if spec.made_by and kind not in spec.made_by:
+        raise UserError(f"{what}, {name}, is made by {kind or 'no operation'}, which cannot be")
+    if array.derived and not spec.derived:
+        raise UserError(f"{what}, {name}, holds no numbers")
+
+
+def _check_parameter(trace: Trace, parameter: Parameter, known: list[str], used: dict[str, roles.Spec]) -> None:
+    where = f"parameter {parameter.name}"
+    own = {role: name for role, name in parameter.arrays.items() if role not in used}
+    if wrong := [role for role in {*own} ^ {*known} if role in own or role in known]:
+        raise UserError(f"{where} {'has' if wrong[0] in own else 'lacks'} the role {wrong[0]!r:.40}")
+    _need_arrays(trace, where, {role: parameter.arrays[role] for role in used if role in parameter.arrays}, used)
+    trained = trace.arrays[own["trained"]]
+    rank = {"token_table": 2, "position_table": 2, "query_key_value_bias": 1, "vector": 1}.get(parameter.role)
+    if parameter.role not in roles.PARAMETER_ROLES or len(trained.shape) != (rank or max(len(trained.shape), 2)):
+        raise UserError(f"{where} has {len(trained.shape)} axes and the role {parameter.role!r:.40}, which cannot be")
+    for role, name in own.items():
+        array, operation = trace.arrays[name], trace.operations.get(name)
+        if (array.dtype, array.shape, array.axes) != ("float32", trained.shape, trained.axes):
+            raise UserError(f"{role} of {where}, {name}, is no array of the parameter's shape")
+        kind = f"{operation.kind}.{operation.target}" if operation else ""
+        if roles.MADE_BY.get(role, kind) != kind or (role == "gradient" and not kind):
+            raise UserError(f"{role} of {where}, {name}, is made by {kind or 'no operation'}, which cannot be")
+
+
+def _check_token_table(trace: Trace) -> None:
+    names = [parameter.name for parameter in trace.parameters]
+    tables = [parameter for parameter in trace.parameters if parameter.role == "token_table"]
+    if len(tables) != 1 or len({*names}) < len(names):
+        raise UserError("its parameters are not different ones, of which one is the token table")
+    for role in ("trained", "initial", "gradient"):
+        array = trace.arrays.get(tables[0].arrays.get(role, ""))
+        if array and (array.axes != ("row", "feature") or array.derived):
+            raise UserError(f"array {array.name} is no token table that is held")
+
+
+def _check_homes(trace: Trace) -> None:
+    """What an operation made of a pass stands in a step of that pass, but for what it is given."""
+    home = {name: step for step in trace.steps() for name in step.operations}
+    for one in trace.passes:
+        for role, name in one.arrays.items():
+            given = role == "targets" or (role == "ids" and one.kind in ("first", "again", "evaluation"))
+            if name in home and not given and trace.pass_of(home[name]) is not one:
+                raise UserError(f"{role} of pass {one.name}, {name}, is shown in no step of that pass")
+        if one.kind == "cached" and one.arrays["uniform"] != trace.find_pass(
+                "round", round=one.round).arrays["uniform"]:
+            raise UserError(f"pass {one.name} draws with another number than its round")
+
+
+def _check_sources(trace: Trace) -> None:
+    """What nothing made must be what a recording starts from: else it could be any number."""
+    known = {name for arrays in trace.texts.values() for name in arrays.values()} | {*trace.roles.values()}
+    known |= {name for parameter in trace.parameters for name in parameter.arrays.values()}
+    known |= {name for one in trace.passes for name in one.arrays.values()}
+    known |= {name for step in trace.steps() if step.role == "series_attention" for name in step.arrays}
+    for operation in trace.operations.values():
+        if operation.kind == "dropout" and "word" in operation.operands:
+            known.add(operation.operands["word"])
+    for name in trace.arrays:
+        if name not in trace.operations and name not in known:
+            raise UserError(f"array {name} comes from no operation, and it is nothing that a recording starts from")
+
+
+# Texts -----------------------------------------------------------------------------------------------
+
+def _check_merge(trace: Trace, operation: Operation) -> None:
+    """A merge within its ids, to an id that there is; every text's own bytes alone become tokens."""
+    if operation.kind == "byte_tokens" and operation.id not in {text["byte_tokens"] for text in trace.texts.values()}:
+        raise UserError(f"operation {operation.id} makes tokens of bytes that are no text's")
+    if operation.kind == "bpe_merge":
+        if not operation.settings["position"] < trace.arrays[operation.id].size:
+            raise UserError(f"operation {operation.id} merges at {operation.settings['position']}, beyond its ids")
+        if not operation.settings["merged"] < len(trace.label_list("vocabulary")):
+            raise UserError(f"operation {operation.id} makes id {operation.settings['merged']}, which the vocabulary "
+                            "does not have")
+
+
+def _check_merges(trace: Trace, which: str, arrays: dict[str, str]) -> None:
+    """From the tokens of the bytes to the ids, one merge after the other: so they are drawn."""
+    split = "" if which == "prompt" else which
+    steps = [step for step in trace.steps() if (step.kind, step.split) == ("bpe_merge", split)]
+    merges = [trace.operations[name] for step in steps for name in step.operations]
+    ids, first = trace.operations[arrays["ids"]], arrays["byte_tokens"]
+    made = [first, *(merge.id for merge in merges)]
+    chain = [("bpe_merge", one) for one in made[:-1]] == [(one.kind, one.operands.get("before")) for one in merges]
+    whole = made[-1] == ids.id if merges else ids.operands.get("ids") == first
+    if len(steps) > 1 or not chain or not whole:
+        raise UserError(f"the merges of text {which} do not lead from its bytes to its ids")
 
 
 # How it was made -------------------------------------------------------------------------------------
@@ -153,7 +232,6 @@ def _check_make(trace: Trace, keys: dict) -> None:
         raise UserError(f"make says a dropout of {make['config']['dropout']}: it must be at least 0 and below 1")
     if not make.get("temperature", 1) > 0:
         raise UserError(f"make says a temperature of {make['temperature']}: it must be above 0")
-    _check_parameters(trace)
 
 
 def _check_object(body: dict, keys: dict, where: str, more: dict | None = None) -> None:
@@ -176,93 +254,6 @@ def _check_type(value, kind, where: str) -> None:
         raise UserError(f"{where} has {len(value):,} characters, of which {LONGEST_TEXT:,} are read at most")
 
 
-def _check_parameters(trace: Trace) -> None:
-    names = trace.make["parameters"]
-    if not names or any(type(name) is not str for name in names) or len({*names}) < len(names):
-        raise UserError("make.parameters is not a list of different names")
-    for name in names:
-        if name not in trace.arrays or name in trace.operations:
-            raise UserError(f"make names parameter {name!r}, which is no array that the recording starts from")
-    table = trace.make["token_table"]
-    if table not in (name.removeprefix("trained.") for name in names):
-        raise UserError(f"make names token table {table!r}, which is no parameter")
-
-
-# Arrays and chapters ---------------------------------------------------------------------------------
-
-def _require(trace: Trace, spec: dict, *fill: str) -> None:
-    for pattern, (made_by, dtype, axes) in spec.items():
-        for name in dict.fromkeys(pattern.format(part) for part in fill or ("",)):
-            _check_required(trace, name, made_by, dtype, axes)
-
-
-def _check_required(trace: Trace, name: str, made_by, dtype: str, axes: str) -> None:
-    if name not in trace.arrays:
-        raise UserError(f"there is no array {name}")
-    array, operation = trace.arrays[name], trace.operations.get(name)
-    if (array.dtype, " ".join(array.axes)) != (dtype, axes):
-        raise UserError(f"array {name} is {array.dtype} along {list(array.axes)}, not {dtype} along {axes.split()}")
-    kind = f"{operation.kind}.{operation.target}" if operation else ""
-    if made_by is not None and kind not in (made_by if isinstance(made_by, tuple) else (made_by,)):
-        raise UserError(f"array {name} is made by {kind or 'no operation'}, which cannot be")
-    if array.derived and not _MAY_BE_DERIVED.fullmatch(name):
-        raise UserError(f"array {name} holds no numbers")
-
-
-def _check_sources(trace: Trace, known: str) -> None:
-    """What nothing made must be what a recording starts from: else it could be any number."""
-    pattern = re.compile(known)
-    for name in trace.arrays:
-        if name not in trace.operations and not pattern.fullmatch(name):
-            raise UserError(f"array {name} comes from no operation, and it is nothing that a recording starts from")
-
-
-def _check_chapters(trace: Trace, steps_of: dict[str, str]) -> None:
-    """`steps_of`: the chapters in order, and how the steps of each are named."""
-    found = [chapter.id for chapter in trace.chapters]
-    if found != [*steps_of]:
-        wrong = next((name for name in found if name not in steps_of), None)
-        missing = next((name for name in steps_of if name not in found), None)
-        raise UserError(f"chapter {wrong!r} belongs to no recording of this kind" if wrong is not None else
-                        f"there is no chapter {missing}" if missing else "its chapters are in another order")
-    for chapter in trace.chapters:
-        _check_steps(trace, chapter, re.compile(steps_of[chapter.id]))
-
-
-def _check_shown(trace: Trace) -> None:
-    """Every operation is shown, and after those that it follows from."""
-    names = [name for chapter in trace.chapters for step in chapter.steps for name in step.operations]
-    place = {name: number for number, name in enumerate(names)}
-    for operation in trace.operations.values():
-        if operation.id not in place:
-            raise UserError(f"operation {operation.id} is shown in no step")
-        for name in operation.operands.values():
-            if place.get(name, 0) > place[operation.id]:
-                raise UserError(f"operation {operation.id} is shown before {name}, which it reads")
-
-
-def _check_steps(trace: Trace, chapter: Chapter, pattern: re.Pattern) -> None:
-    if len(chapter.steps) > MOST_STEPS:
-        raise UserError(f"chapter {chapter.id} has {len(chapter.steps):,} steps, of which {MOST_STEPS:,} are shown")
-    for step in chapter.steps:
-        if not pattern.fullmatch(step.id):
-            raise UserError(f"step {step.id} does not belong into chapter {chapter.id}")
-
-
-def _check_text_operation(trace: Trace, operation: Operation) -> None:
-    """What is drawn of merges and of a window on ids follows from the names of their operations."""
-    if (operation.kind == "byte_tokens", operation.id.endswith("byte_tokens")) != (2 * (operation.id in _BYTE_TOKENS,)):
-        raise UserError(f"operation {operation.id} is named as {operation.kind} is not")
-    if re.fullmatch(r"(again\.|evaluation\.\w+\.)?ids", operation.id):
-        raise UserError(f"operation {operation.id} has a name that only a round's ids have")
-    if operation.kind == "bpe_merge":
-        if not operation.settings["position"] < trace.arrays[operation.id].size:
-            raise UserError(f"operation {operation.id} merges at {operation.settings['position']}, beyond its ids")
-        if not operation.settings["merged"] < len(trace.label_list("vocabulary")):
-            raise UserError(f"operation {operation.id} makes id {operation.settings['merged']}, which the vocabulary "
-                            "does not have")
-
-
 # Ids and bytes ---------------------------------------------------------------------------------------
 
 def ids_and_bytes(trace: Trace) -> Iterator[tuple[Array, int]]:
@@ -273,4 +264,4 @@ def ids_and_bytes(trace: Trace) -> Iterator[tuple[Array, int]]:
         operation = trace.operations.get(name)
         holds = operation.kind in kinds if operation else array.axes in (("byte",), ("used_row",))
         if holds and array.dtype == "int64" and not array.derived:
-            yield array, 256 if array.axes == ("byte",) and name != "byte_table" else vocabulary
+            yield array, 256 if array.axes == ("byte",) and name != trace.roles.get("byte_table") else vocabulary

@@ -4,7 +4,6 @@ Operations are recomputed, and so are the headline figures; but a page also show
 shape of the model, the settings and the token beside each id.
 """
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -25,22 +24,23 @@ def wrongly_said(trace: Trace) -> str:
 
 def _texts(trace: Trace) -> Iterator[str]:
     make = trace.make
-    said = {"text": make.get("text", make.get("prompt")), "validation": make.get("validation_text")}
-    for prefix, text in said.items():
-        if text is not None and text.encode(errors="replace") != bytes(trace.values(f"{prefix}.bytes").tolist()):
-            yield f"{prefix}: the bytes are not those of the text {text!r:.80} that make says"
+    said = {"training": make.get("text"), "validation": make.get("validation_text"), "prompt": make.get("prompt")}
+    for which, arrays in trace.texts.items():
+        text = said[which]
+        if text.encode(errors="replace") != bytes(trace.values(arrays["bytes"]).tolist()):
+            yield f"{which}: the bytes are not those of the text {text!r:.80} that make says"
 
 
 def _shape(trace: Trace) -> Iterator[str]:
-    config, arrays, names = trace.make["config"], trace.arrays, trace.make["parameters"]
-    prefix = "" if trace.route == "training" else "trained."
-    table = arrays[prefix + trace.make["token_table"]].shape
+    config = trace.make["config"]
+    table = trace.arrays[trace.table().arrays["trained"]].shape
     if table != (config["vocabulary"], config["width"]):
         yield f"the token table is {list(table)}, make says {[config['vocabulary'], config['width']]}"
-    positions = arrays.get(f"{prefix}position_embedding.weight")
-    if positions and positions.shape[0] != config["context"]:
-        yield f"there are {positions.shape[0]} positions, make says {config['context']}"
-    blocks = {int(found[1]) for name in names if (found := re.match(r"(?:trained\.)?blocks\.(\d{1,4})\.", name))}
+    for parameter in trace.parameters:
+        positions = trace.arrays[parameter.arrays["trained"]].shape[0]
+        if parameter.role == "position_table" and positions != config["context"]:
+            yield f"there are {positions} positions, make says {config['context']}"
+    blocks = {parameter.block for parameter in trace.parameters} - {None}
     if blocks != set(range(config["blocks"])):
         yield f"the blocks are {sorted(blocks)}, make says {config['blocks']}"
 
@@ -76,24 +76,36 @@ def _settings(trace: Trace, operation: Operation) -> dict:
 def _counts(trace: Trace) -> Iterator[str]:
     make, arrays = trace.make, trace.arrays
     if trace.route == "training":
-        if arrays["series.loss"].size != make["settings"]["updates"]:
-            yield f"there are {arrays['series.loss'].size} losses, make says {make['settings']['updates']} updates"
+        losses = arrays[trace.roles["series_loss"]].size
+        if losses != make["settings"]["updates"]:
+            yield f"there are {losses} losses, make says {make['settings']['updates']} updates"
         return
     count = min(make["top_k"], make["config"]["vocabulary"])
-    for name, array in arrays.items():
-        if name.endswith("top_k.ids") and array.size != count:
-            yield f"array {name} has {array.size} candidates, make says {count}"
+    for operation in trace.operations.values():
+        size = arrays[operation.id].size
+        if (operation.kind, operation.target) == ("top_k", "ids") and size != count:
+            yield f"array {operation.id} has {size} candidates, make says {count}"
     if make["rounds"] > make["max_new_tokens"]:
         yield f"there are {make['rounds']} rounds, make says at most {make['max_new_tokens']}"
 
 
 def _words(trace: Trace) -> Iterator[str]:
     """The second forward pass has the masks of the first."""
-    for name in trace.arrays:
-        first = name.removeprefix("again.")
-        if first != name and name.endswith(".word") and first in trace.arrays \
-                and not np.array_equal(trace.values(first), trace.values(name)):
-            yield f"array {name} is not the word of the first pass"
+    if trace.route != "training":
+        return
+    first, again = (_words_of(trace, kind) for kind in ("first", "again"))
+    if len(first) != len(again):
+        yield f"the second pass has {len(again)} words for dropout, the first {len(first)}"
+    for one, other in zip(first, again, strict=False):
+        if not np.array_equal(trace.values(one), trace.values(other)):
+            yield f"array {other} is not the word of the first pass"
+
+
+def _words_of(trace: Trace, kind: str) -> list[str]:
+    """The random words of the dropouts of a pass, in order."""
+    steps = [step for step in trace.steps() if (step.pass_, step.direction) == (kind, "forward")]
+    operands = [trace.operations[name].operands for step in steps for name in step.operations]
+    return list(dict.fromkeys(read["word"] for read in operands if "word" in read))
 
 
 def _labels(trace: Trace) -> Iterator[str]:

@@ -16,58 +16,59 @@ def _training(trace: Trace) -> dict:
     def number(name):
         return _plain(trace.values(name))
 
-    targets = trace.values("y")
-    logit_gradients = trace.values("grad.head")
+    first = trace.find_pass("first").arrays
+    train, validation = (trace.find_pass("evaluation", split).arrays for split in ("training", "validation"))
+    logit_gradients = trace.values(first["logits_gradient"])
     return {
-        "parameters": sum(trace.arrays[name].size for name in trace.make["parameters"]),
-        "ids": number("text.ids"),
-        "x": number("x"),
-        "y": number("y"),
-        "loss": number("loss"),
-        "token_losses": number("cross_entropy"),
-        "target_probabilities": number("cross_entropy.target_probability"),
-        "target_logit_gradients": [_plain(logit_gradients[t, y]) for t, y in enumerate(targets)],
+        "parameters": sum(trace.arrays[one.arrays["initial"]].size for one in trace.parameters),
+        "ids": number(trace.texts["training"]["ids"]),
+        "x": number(first["ids"]),
+        "y": number(first["targets"]),
+        "loss": number(first["loss"]),
+        "token_losses": number(first["losses"]),
+        "target_probabilities": number(first["target_probability"]),
+        "target_logit_gradients": [_plain(logit_gradients[t, y]) for t, y in enumerate(trace.values(first["targets"]))],
         "tracked": _tracked(trace),
-        "updates": trace.arrays["series.loss"].shape[0],
-        "train_loss": number("evaluation.training.loss"),
-        "validation_loss": number("evaluation.validation.loss"),
-        "validation_ids": number("validation.ids"),
+        "updates": trace.arrays[trace.roles["series_loss"]].shape[0],
+        "train_loss": number(train["loss"]),
+        "validation_loss": number(validation["loss"]),
+        "validation_ids": number(trace.texts["validation"]["ids"]),
     }
 
 
 def _tracked(trace: Trace) -> dict:
     """One number through its first update: of the first id that the text uses twice, as input and as target."""
     token = trace.make["tracked_id"]
-    row = trace.values("used_ids").tolist().index(token)
-    table = trace.make["token_table"]
-    after = {key: _plain(trace.values(f"adamw.{table}.{key}.used")[row, 0]) for key in ("m", "v", "after")}
-    return {"parameter": f"{table}[{token},0]", "before": _plain(trace.values(table)[token, 0]),
-            "gradient": _plain(trace.values(f"grad.{table}")[token, 0]), **after}
+    row = trace.values(trace.roles["used_ids"]).tolist().index(token)
+    table, arrays = trace.table(), trace.table().arrays
+    after = {key: _plain(trace.values(arrays[role])[row, 0])
+             for key, role in (("m", "m_used"), ("v", "v_used"), ("after", "updated_used"))}
+    return {"parameter": f"{table.name}[{token},0]", "before": _plain(trace.values(arrays["initial"])[token, 0]),
+            "gradient": _plain(trace.values(arrays["gradient"])[token, 0]), **after}
 
 
 def _generation(trace: Trace) -> dict:
     make = trace.make
-    rounds = [_round(trace, f"round{n}") for n in range(1, make["rounds"] + 1)]
-    return {"prompt_ids": _plain(trace.values("text.ids")), "temperature": make["temperature"],
+    rounds = [_round(trace, trace.find_pass("round", round=n).arrays) for n in range(1, make["rounds"] + 1)]
+    return {"prompt_ids": _plain(trace.values(trace.texts["prompt"]["ids"])), "temperature": make["temperature"],
             "top_k": make["top_k"], "seed": make["seed"], "rounds": rounds,
             "text": make["prompt"] + "".join(r["new_text"] for r in rounds)}
 
 
-def _round(trace: Trace, prefix: str) -> dict:
-    choice = int(trace.values(f"{prefix}.sampler.draw.choice"))
-    token = int(trace.values(f"{prefix}.sampler.draw.token"))
-    logits = Replay(trace, AXES).values(f"{prefix}.head")  # a long recording does not hold them
+def _round(trace: Trace, arrays: dict[str, str]) -> dict:
+    choice, token = (int(trace.values(arrays[role])) for role in ("choice", "token"))
+    logits = Replay(trace, AXES).values(arrays["logits"])  # a long recording does not hold them
     return {"id": token, "logit": _plain(logits[0, token]),
-            "scaled_logit": _plain(trace.values(f"{prefix}.sampler.top_k.kept")[choice]),
-            "probability": _plain(trace.values(f"{prefix}.sampler.softmax")[choice]),
-            "new_text": _new_text(trace, prefix)}
+            "scaled_logit": _plain(trace.values(arrays["kept"])[choice]),
+            "probability": _plain(trace.values(arrays["probabilities"])[choice]),
+            "new_text": _new_text(trace, arrays)}
 
 
-def _new_text(trace: Trace, prefix: str) -> str:
+def _new_text(trace: Trace, arrays: dict[str, str]) -> str:
     """The characters that this round completed; the token that ends the text has no bytes to show."""
-    if f"{prefix}.complete" not in trace.arrays:
+    if "complete" not in arrays:
         return ""
-    shown = trace.values(f"{prefix}.bytes")[: int(trace.values(f"{prefix}.complete"))]
+    shown = trace.values(arrays["bytes"])[: int(trace.values(arrays["complete"]))]
     return bytes(shown.tolist()).decode("utf-8", errors="replace")
 
 

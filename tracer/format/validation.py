@@ -61,6 +61,27 @@ def _validate_chapters(trace: Trace) -> None:
                 raise UserError(f"step {step.id} shows nothing")
             for operation in step.operations:
                 note("operation", operation)
+    _validate_structure(trace)
+
+
+def _validate_structure(trace: Trace) -> None:
+    """Whatever is named by its role is there; a step is of a kind that it shows, and of a pass and a step there are."""
+    groups = [*trace.texts.values(), trace.roles, *(one.arrays for one in (*trace.passes, *trace.parameters))]
+    for arrays in groups:
+        _need("its structure", "array", arrays.values(), trace.arrays)
+    names = [one.name for one in trace.passes]
+    if len({*names}) < len(names):
+        raise UserError("two passes are the same")
+    steps = {step.id: step for step in trace.steps()}
+    parameters = dict.fromkeys(parameter.name for parameter in trace.parameters)
+    for step in steps.values():
+        if step.kind and step.kind not in {trace.operations[name].kind for name in step.operations}:
+            raise UserError(f"step {step.id} shows no operation of its kind {step.kind!r:.40}")
+        if step.pass_ and trace.pass_of(step) is None:
+            raise UserError(f"step {step.id} is of a pass that there is not")
+        if step.of:
+            backward = step.direction == "backward"
+            _need(f"step {step.id}", "step" if backward else "parameter", [step.of], steps if backward else parameters)
 
 
 def _need(where: str, what: str, names: Iterable[str], known: dict) -> None:

@@ -39,6 +39,7 @@ from tracer.model.layers import (
     SplitHeads,
     TiedHead,
     WeightedSum,
+    in_role,
 )
 
 
@@ -56,17 +57,17 @@ class Attention(nn.Module):
         super().__init__()
         D, feature = config.width, ("feature", config.width)
         weights = ("head", "query_position", "key_position")
-        self.qkv = Linear(feature, ("qkv", 3 * D))
+        self.qkv = in_role("query_key_value", Linear(feature, ("qkv", 3 * D)))
         self.split = SplitHeads(config.heads, config.head_width)
-        self.key_cache, self.value_cache = AppendRows(), AppendRows()
+        self.key_cache, self.value_cache = in_role("key", AppendRows()), in_role("value", AppendRows())
         self.scores = ScaledScores()
         self.mask = CausalMask()
-        self.softmax = Softmax(weights)
-        self.weights_dropout = Dropout(config.dropout, weights)
+        self.softmax = in_role("attention", Softmax(weights))
+        self.weights_dropout = in_role("attention_weights", Dropout(config.dropout, weights))
         self.weighted_sum = WeightedSum()
         self.concatenate = ConcatenateHeads(config.head_width)
-        self.projection = Linear(feature, feature)
-        self.dropout = Dropout(config.dropout, ("position", "feature"))
+        self.projection = in_role("attention_output", Linear(feature, feature))
+        self.dropout = in_role("attention_output", Dropout(config.dropout, ("position", "feature")))
 
     def forward(self, x: Tensor, cache: LayerCache | None = None, allowed: Tensor | None = None) -> Tensor:
         query, key, value = self.split(self.qkv(x))                         # (B, H, T, D/H) each
@@ -95,10 +96,10 @@ class MLP(nn.Module):
     def __init__(self, config: Config):
         super().__init__()
         feature, hidden = ("feature", config.width), ("hidden", 4 * config.width)
-        self.up = Linear(feature, hidden)
+        self.up = in_role("mlp_up", Linear(feature, hidden))
         self.gelu = GELU(config.activation)
-        self.down = Linear(hidden, feature)
-        self.dropout = Dropout(config.dropout, ("position", "feature"))
+        self.down = in_role("mlp_down", Linear(hidden, feature))
+        self.dropout = in_role("mlp_output", Dropout(config.dropout, ("position", "feature")))
 
     def forward(self, x: Tensor) -> Tensor:
         return self.dropout(self.down(self.gelu(self.up(x))))               # (B, T, D) → (B, T, 4D) → (B, T, D)
@@ -112,12 +113,12 @@ class Block(nn.Module):
     def __init__(self, config: Config):
         super().__init__()
         self.config = config
-        self.norm_1 = LayerNorm(config.width, config.norm_eps)
+        self.norm_1 = in_role("attention", LayerNorm(config.width, config.norm_eps))
         self.attention = Attention(config)
-        self.residual_1 = Add()
-        self.norm_2 = LayerNorm(config.width, config.norm_eps)
+        self.residual_1 = in_role("attention", Add())
+        self.norm_2 = in_role("mlp", LayerNorm(config.width, config.norm_eps))
         self.mlp = MLP(config)
-        self.residual_2 = Add()
+        self.residual_2 = in_role("mlp", Add())
 
     def forward(self, x: Tensor, cache: LayerCache | None = None, allowed: Tensor | None = None) -> Tensor:
         if not self.explicit:
@@ -137,7 +138,7 @@ class GPT(nn.Module):
     """Token ids to logits, and with targets the loss.  Radford et al. 2019, with dropout and exact GELU."""
 
     parameter_axes = {"head_table": ("row", "feature")}
-    # The main step that each part of the model belongs to; a part not named here is one of its own.
+    # The chapter that each part of the model belongs to; a part not named here is one of its own.
     chapters = {"positions": "embedding", "token_embedding": "embedding", "position_embedding": "embedding",
                 "embedding_sum": "embedding", "embedding_dropout": "embedding", "final_norm": "head",
                 "last_position": "head", "cross_entropy": "loss"}
@@ -146,17 +147,17 @@ class GPT(nn.Module):
         super().__init__()
         self.config = config
         self.positions = Positions()
-        self.token_embedding = Embedding(config.vocabulary, config.width)
-        self.position_embedding = Embedding(config.context, config.width)
-        self.embedding_sum = Add()
-        self.embedding_dropout = Dropout(config.dropout, ("position", "feature"))
+        self.token_embedding = in_role("token", Embedding(config.vocabulary, config.width))
+        self.position_embedding = in_role("position", Embedding(config.context, config.width))
+        self.embedding_sum = in_role("embedding", Add())
+        self.embedding_dropout = in_role("embedding", Dropout(config.dropout, ("position", "feature")))
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.blocks))
-        self.final_norm = LayerNorm(config.width, config.norm_eps)
+        self.final_norm = in_role("final", LayerNorm(config.width, config.norm_eps))
         self.last_position = LastPosition()
         self.head = TiedHead()
         self.head_table = None if config.tied else nn.Parameter(torch.empty(config.vocabulary, config.width))
         self.cross_entropy = CrossEntropy()
-        self.loss = Mean()
+        self.loss = in_role("loss", Mean())
         self.explicit = explicit
         initialise(self)
 

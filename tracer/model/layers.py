@@ -5,8 +5,11 @@ heads, V the vocabulary.
 
 A module here carries `kind`, the name of the operation in `tracer.ops`, and `axes`, the names of the axes of what
 it returns (the batch axis apart).  What an operation uses or makes besides its result (a mask, a mean) it leaves
-in `details`.  That is all a recording needs to know of it.
+in `details`.  What it is for, where a kind has several uses, is its `role`.  That is all a recording needs to
+know of it.
 """
+
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +21,14 @@ from tracer.model.config import ACTIVATIONS
 from tracer.model.fused import causal
 from tracer.model.random_words import next_word
 from tracer.ops.mcg31m1 import mcg31m1
+
+Module = TypeVar("Module", bound=nn.Module)
+
+
+def in_role(role: str, module: Module) -> Module:
+    """The module, which says from now on what it is for (`tracer.format.roles`)."""
+    module.role = role
+    return module
 
 
 class Positions(nn.Module):

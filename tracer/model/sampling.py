@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from tracer.errors import UserError
-from tracer.model.layers import Softmax
+from tracer.model.layers import Softmax, in_role
 
 # Beyond these, logits divided by the temperature, or the temperature itself, leave the range of float32.
 SMALLEST_TEMPERATURE, LARGEST_TEMPERATURE = 1e-6, 1e30
@@ -83,7 +83,7 @@ class Sampler(nn.Module):
             raise UserError(f"top-k must be from 1 to the vocabulary's {vocabulary}, not {top_k}")
         self.temperature = Temperature(temperature)
         self.top_k = TopK(top_k)
-        self.softmax = Softmax(("candidate",))
+        self.softmax = in_role("candidates", Softmax(("candidate",)))
         self.cumulative = Cumulative()
         self.draw = Draw()
 

@@ -3,11 +3,13 @@
 import torch
 from torch import Tensor
 
+from tracer.format.trace import Pass
 from tracer.model.cache import Cache
 from tracer.model.gpt import GPT
 from tracer.model.sampling import Sampler
+from tracer.recording.forward import BLOCKS, RecordedPass, add_forward, block_of
 from tracer.recording.recorder import Recorder
-from tracer.recording.trace_builder import Pass, TraceBuilder, add_forward
+from tracer.recording.trace_builder import TraceBuilder
 
 PARTS = ("key", "value")
 
@@ -24,6 +26,7 @@ class CachedRounds:
         self.cache = Cache(model.config, batch=1, capacity=model.config.context)
         self.held: dict[str, str] = {}  # "blocks.0.attention.key" → the array that holds what is cached of it
         self.full: dict[str, str] = {}  # the same of the last full pass
+        self.now = Pass("cached")  # of the round that is being recorded
 
     def run(self, number: int, ids: list[int], tokens: str, uniform: Tensor) -> None:
         """Record round `number` with the cache; the first round only fills it."""
@@ -34,7 +37,8 @@ class CachedRounds:
                 self.model(torch.tensor([ids]), cache=self.cache)
             self.held = full
         else:
-            self.builder.chapter(f"cached{number}")
+            self.builder.chapter(f"cached{number}", "cached", round=number)
+            self.now = self.builder.add_pass("cached", round=number, uniform=f"{prefix}.uniform")
             self._add_kept(prefix, full)
             self._make_room(f"{prefix}.cached", tokens)
             self._add_pass(prefix, ids, tokens, uniform)
@@ -49,7 +53,7 @@ class CachedRounds:
 
         Equal in exact arithmetic; in float32 a product of other shape may be summed in another order.
         """
-        step = self.builder.step(f"{prefix}.cached.kept")
+        step = self.builder.step(f"{prefix}.cached.kept", "kept_rows", of_pass=self.now)
         for path, now in full.items():
             before, after = self.builder.trace.values(self.full[path]), self.builder.trace.values(now)
             shift = before.shape[1] + 1 - after.shape[1]
@@ -67,7 +71,7 @@ class CachedRounds:
         """Drop the oldest row of a full cache."""
         if self.cache.length < self.cache.capacity:
             return
-        step = self.builder.step(f"{prefix}.slide")
+        step = self.builder.step(f"{prefix}.slide", "drop_rows", of_pass=self.now)
         labels = self.builder.label(f"{prefix}.slide", self.builder.trace.labels[tokens][:-1])
         for block, layer in zip(self._attentions(), self.cache.layers, strict=True):
             for part, store in zip(PARTS, layer.store, strict=True):  # (B, H, capacity, D/H) each
@@ -89,14 +93,16 @@ class CachedRounds:
         for path, name in self.held.items():
             inputs[f"{path}_cache:past"] = name
         # The logits follow from the last norm and the table: they are checked, and not held a second time.
-        run = Pass(recorder, self.model, f"{prefix}.cached.", "trained.{}", inputs, tokens,
-                   derived=frozenset({"head"}), step_of=_part_of_model)
+        run = RecordedPass(recorder, self.model, self.now, f"{prefix}.cached.", "trained.{}", inputs, tokens,
+                           derived=frozenset({"head"}), shown_in=_part_of_model)
         add_forward(self.builder, run)
         self.held = {path: f"{prefix}.cached.{path}_cache" for path in self.held}
         self._draw(prefix, logits[:, -1], uniform, tokens)
 
     def _newest(self, prefix: str, ids: list[int], tokens: str) -> str:
-        step = self.builder.step(f"{prefix}.cached.embedding")
+        step = self.builder.step(f"{prefix}.cached.embedding", role="embedding", of_pass=self.now,
+                                 direction="forward")
+        self.now.arrays["ids"] = f"{prefix}.cached.ids"
         labels = {"position": self.builder.label(f"{tokens}.last", self.builder.trace.labels[tokens][-1:])}
         step.operations.append(self.builder.operation(
             f"{prefix}.cached.ids", "window", {"ids": f"{prefix}.ids"}, ids[-1:], ("position",),
@@ -109,20 +115,23 @@ class CachedRounds:
             recorder.name_input(uniform, "uniform")
             self.sampler(logits, uniform)
         inputs = {"logits": f"{prefix}.cached.head", "uniform": f"{prefix}.uniform"}
-        add_forward(self.builder, Pass(recorder, self.sampler, f"{prefix}.cached.sampler.", inputs=inputs,
-                                       tokens=tokens, derived=frozenset({"temperature"}), step_of=lambda path: "draw"))
+        add_forward(self.builder, RecordedPass(
+            recorder, self.sampler, self.now, f"{prefix}.cached.sampler.", inputs=inputs, tokens=tokens,
+            derived=frozenset({"temperature"}), shown_in=lambda path: ("draw", "draw")))
 
     def _compare(self, prefix: str) -> None:
         """The largest difference that the cache makes, in what the last position sends to the head."""
-        step = self.builder.step(f"{prefix}.cached.compare")
+        step = self.builder.step(f"{prefix}.cached.compare", "largest_difference", of_pass=self.now)
+        self.now.arrays["difference"] = f"{prefix}.cached.difference"
         pair = {"a": f"{prefix}.last_position", "b": f"{prefix}.cached.last_position"}
         full, cached = (self.builder.trace.values(name) for name in pair.values())
         step.operations.append(self.builder.operation(f"{prefix}.cached.difference", "largest_difference", pair,
                                             abs(full - cached).max()))
 
 
-def _part_of_model(path: str) -> str:
-    """The block that an operation is in, or what stands before and after the blocks."""
-    if path.startswith("blocks."):
-        return ".".join(path.split(".")[:2])
-    return "head" if path in ("final_norm", "last_position", "head") else "embedding"
+def _part_of_model(path: str) -> tuple[str, str]:
+    """Name and role of the step: the block that a module is in, or what stands before and after the blocks."""
+    block = block_of(path)
+    if block is not None:
+        return f"{BLOCKS}.{block}", "block"
+    return ("head", "head") if path in ("final_norm", "last_position", "head") else ("embedding", "embedding")

@@ -6,13 +6,24 @@ import torch
 from torch import Tensor
 
 from tracer.format.files import INLINE_LIMIT
+from tracer.format.trace import Parameter, Step
 from tracer.model.gpt import GPT
 from tracer.model.optimizer import TrainingSettings, decays
+from tracer.recording.backward import add_backward
+from tracer.recording.forward import (
+    RecordedPass,
+    add_forward,
+    add_parameters,
+    block_of,
+    parameter_axes,
+    parameter_of,
+)
 from tracer.recording.recorder import Recorder, Snapshot, snapshot
 from tracer.recording.series import Series
-from tracer.recording.trace_builder import Pass, TraceBuilder, add_backward, add_forward, add_parameters, parameter_axes
+from tracer.recording.trace_builder import TraceBuilder
 
 TABLE = "token_embedding.weight"
+MOMENTS = {"m": "m", "v": "v", "after": "updated"}  # what AdamW makes → its role
 
 
 @dataclass
@@ -62,13 +73,14 @@ def forward(recorder: Recorder, model: GPT, x: Tensor, y: Tensor) -> Tensor:
 def add_first_update(builder: TraceBuilder, update: FirstUpdate, settings: TrainingSettings,
                      used_ids: list[int]) -> None:
     """The chapters from the first embedding to the receipt of the update."""
-    add_parameters(builder, update.model, update.before.parameters)
-    run = Pass(update.forward, update.model)
+    add_parameters(builder, update.model, update.before.parameters, "initial")
+    run = RecordedPass(update.forward, update.model, builder.add_pass("first", ids="x", targets="y"))
     add_forward(builder, run, lambda path: _chapter_of(update.model, path))
-    builder.chapter("backward")
+    builder.chapter("backward", "backward")
     add_backward(builder, run, update.gradients)
-    builder.chapter("adamw")
-    builder.source("used_ids", used_ids, ("used_row",), _used_labels(builder, used_ids))
+    builder.chapter("adamw", "adamw")
+    builder.trace.roles["used_ids"] = builder.source("used_ids", used_ids, ("used_row",),
+                                                     _used_labels(builder, used_ids))
     for name in update.before.parameters:
         _add_adamw(builder, update, settings, name)
     _add_receipt(builder, update)
@@ -76,20 +88,22 @@ def add_first_update(builder: TraceBuilder, update: FirstUpdate, settings: Train
 
 def _add_receipt(builder: TraceBuilder, update: FirstUpdate) -> None:
     """What the gradients predict for the loss, and what the same text with the same masks then shows."""
-    builder.chapter("receipt")
-    cleared = builder.step("zero_grad")
+    builder.chapter("receipt", "receipt")
+    cleared = builder.step("zero_grad", role="zero_grad", direction="update")
     cleared.arrays += [f"adamw.{TABLE}.{kept}.used" for kept in ("m", "v", "after")]
     _add_prediction(builder, update)
-    add_forward(builder, Pass(update.again, update.model, "again.", "adamw.{}.after", {"x": "x", "y": "y"},
-                              derived=frozenset({"head"})))
+    again = builder.add_pass("again", ids="x", targets="y")
+    add_forward(builder, RecordedPass(update.again, update.model, again, "again.", "adamw.{}.after",
+                                      {"x": "x", "y": "y"}, derived=frozenset({"head"})))
     change = update.again.values["loss"] - update.forward.values["loss"]
-    builder.step("receipt.change").operations.append(builder.operation(
-        "receipt.change", "difference", {"after": "again.loss", "before": "loss"}, change))
+    builder.trace.roles["loss_change"] = builder.operation(
+        "receipt.change", "difference", {"after": "again.loss", "before": "loss"}, change)
+    builder.step("receipt.change", "difference", "loss").operations.append("receipt.change")
 
 
 def _add_prediction(builder: TraceBuilder, update: FirstUpdate) -> None:
     """Σ gradient · change, parameter by parameter, as a running total."""
-    step = builder.step("receipt.predicted")
+    step = builder.step("receipt.predicted", "predicted_change")
     total, previous = torch.zeros(()), None
     for name, before in update.before.parameters.items():
         change = update.after.parameters[name] - before
@@ -102,11 +116,16 @@ def _add_prediction(builder: TraceBuilder, update: FirstUpdate) -> None:
         previous = builder.operation("receipt.predicted" if last else f"receipt.predicted.{name}", "predicted_change",
                                 operands, total, target=target)
         step.operations.append(previous)
+    builder.trace.roles["predicted_change"] = previous
 
 
-def _chapter_of(model: GPT, path: str) -> str:
-    parts = path.split(".")
-    return ".".join(parts[:2]) if parts[0] == "blocks" else model.chapters.get(parts[0], parts[0])
+def _chapter_of(model: GPT, path: str) -> tuple[str, str, int | None]:
+    """Name, kind and block of the chapter that shows the module at `path`."""
+    block, part = block_of(path), path.split(".")[0]
+    if block is not None:
+        return f"{part}.{block}", "block", block
+    name = model.chapters.get(part, part)
+    return name, name, None
 
 
 def _used_labels(builder: TraceBuilder, used_ids: list[int]) -> dict[str, str]:
@@ -116,29 +135,33 @@ def _used_labels(builder: TraceBuilder, used_ids: list[int]) -> dict[str, str]:
 
 def _add_adamw(builder: TraceBuilder, update: FirstUpdate, settings: TrainingSettings, name: str) -> None:
     """Moments and the new value of one parameter; of a large one, only the rows in use are held."""
-    step = builder.step(f"adamw.{name}")
+    of = parameter_of(builder, name)
+    step = builder.step(f"adamw.{name}", "adamw", of.role, direction="update", of=name, block=of.block)
     state = update.after.state[name]
     parameter = update.before.parameters[name]
     made = {"m": state["exp_avg"], "v": state["exp_avg_sq"], "after": update.after.parameters[name]}
-    settings = {"lr": settings.lr, "beta1": settings.beta1, "beta2": settings.beta2, "eps": settings.eps,
+    constants = {"lr": settings.lr, "beta1": settings.beta1, "beta2": settings.beta2, "eps": settings.eps,
                   "weight_decay": settings.weight_decay if decays(parameter) else 0.0, "step": 1}
     operands = {"gradient": f"grad.{name}", "before": name, "m": f"adamw.{name}.m", "v": f"adamw.{name}.v"}
     reads = {"m": ("gradient",), "v": ("gradient",), "after": ("m", "v", "before")}
     large = parameter.numel() > INLINE_LIMIT
     axes, labels = parameter_axes(update.model)[name], builder.trace.arrays[name].labels
     for target, values in made.items():
-        step.operations.append(builder.operation(
+        of.arrays[MOMENTS[target]] = builder.operation(
             f"adamw.{name}.{target}", "adamw", {o: operands[o] for o in reads[target]}, values, axes,
-            target=target, settings=settings, labels=labels, derived=large))
+            target=target, settings=constants, labels=labels, derived=large)
+        step.operations.append(of.arrays[MOMENTS[target]])
     if name == TABLE:
-        _add_used_rows(builder, step, made)
+        _add_used_rows(builder, step, of, made)
 
 
-def _add_used_rows(builder: TraceBuilder, step, made: dict[str, Tensor]) -> None:
+def _add_used_rows(builder: TraceBuilder, step: Step, table: Parameter, made: dict[str, Tensor]) -> None:
     """The rows in use as PyTorch has them: with these the derived tables are checked."""
     used = builder.trace.values("used_ids")
     labels = builder.trace.arrays["used_ids"].labels
     for target, values in made.items():
-        step.operations.append(builder.operation(f"adamw.{TABLE}.{target}.used", "embedding",
-                                       {"table": f"adamw.{TABLE}.{target}", "ids": "used_ids"},
-                                       values[used], ("used_row", "feature"), labels=labels))
+        name = builder.operation(f"adamw.{TABLE}.{target}.used", "embedding",
+                                 {"table": f"adamw.{TABLE}.{target}", "ids": "used_ids"},
+                                 values[used], ("used_row", "feature"), labels=labels)
+        step.operations.append(name)
+        table.arrays[f"{MOMENTS[target]}_used"] = name

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tracer.errors import UserError
 from tracer.format.origin import KEY
-from tracer.format.trace import Trace
+from tracer.format.trace import Pass, Step, Trace
 from tracer.model.config import Config
 from tracer.model.gpt import GPT
 from tracer.model.kernel_probe import warn_unless_pinned
@@ -20,10 +20,11 @@ from tracer.model.tokenizer import Tokenizer
 from tracer.recording.cached_rounds import CachedRounds
 from tracer.recording.checkpoint import Checkpoint
 from tracer.recording.forecast import Forecast, check_generation_size
+from tracer.recording.forward import RecordedPass, add_forward, add_parameters
 from tracer.recording.recorder import Recorder, snapshot
 from tracer.recording.text import add_text, add_vocabulary, token_labels
-from tracer.recording.trace_builder import Pass, TraceBuilder, add_forward, add_parameters
-from tracer.recording.training import TABLE, check_shape, check_text, environment
+from tracer.recording.trace_builder import TraceBuilder
+from tracer.recording.training import check_shape, check_text, environment
 
 MOST_CANDIDATES = 1000  # the running sum of k probabilities is checked on a grid of k × k numbers
 
@@ -71,11 +72,10 @@ def record_generation(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tok
     warn_unless_pinned()
     builder = TraceBuilder(route, _how(job, checkpoint, tokenizer))
     add_vocabulary(builder, tokenizer)
-    builder.chapter("prompt")
-    ids = add_text(builder, tokenizer, job.prompt)
-    builder.source("eos", tokenizer.eos)
-    add_parameters(builder, model, snapshot(model).parameters, "trained.")
-    builder.trace.make["parameters"] = [f"trained.{name}" for name, _ in model.named_parameters()]
+    builder.chapter("prompt", "prompt")
+    ids = add_text(builder, tokenizer, job.prompt, "prompt")
+    builder.trace.roles["end"] = builder.source("eos", tokenizer.eos)
+    add_parameters(builder, model, snapshot(model).parameters, "trained", "trained.")
     rounds = _Rounds(builder, model, sampler, tokenizer, ids, job.seed)
     for number, uniform in zip(range(1, job.max_new_tokens + 1), uniform_numbers(job.seed), strict=False):
         new_text = rounds.run(number, uniform)
@@ -108,23 +108,26 @@ def past_context_job(job: GenerationJob, text: str, tokenizer: Tokenizer, config
 
 def _add_two_moments(builder: TraceBuilder, checkpoint: Checkpoint) -> None:
     """Every parameter as it was drawn, as it is after training, and the change."""
-    builder.chapter("parameters")
+    builder.chapter("parameters", "parameters")
     state = torch.get_rng_state()
     torch.manual_seed(checkpoint.settings.seed)
     initial = dict(GPT(checkpoint.model.config).named_parameters())
     torch.set_rng_state(state)
-    add_parameters(builder, checkpoint.model, {name: p.detach() for name, p in initial.items()}, "initial.")
-    for name, trained in checkpoint.model.named_parameters():
-        step = builder.step(f"parameters.{name}")
+    add_parameters(builder, checkpoint.model, {name: p.detach() for name, p in initial.items()}, "initial",
+                   "initial.")
+    for parameter in builder.trace.parameters:
+        name, trained = parameter.name, checkpoint.model.get_parameter(parameter.name)
+        step = builder.step(f"parameters.{name}", "change", parameter.role, of=name, block=parameter.block)
         step.arrays += [f"initial.{name}", f"trained.{name}"]
         of = builder.trace.arrays[f"trained.{name}"]
-        step.operations.append(builder.operation(
+        parameter.arrays["change"] = builder.operation(
             f"change.{name}", "change", {"before": f"initial.{name}", "after": f"trained.{name}"},
-            trained.detach() - initial[name].detach(), of.axes, labels=of.labels, derived=True))
+            trained.detach() - initial[name].detach(), of.axes, labels=of.labels, derived=True)
+        step.operations.append(parameter.arrays["change"])
 
 
 def _how(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tokenizer) -> dict:
-    return {**vars(job), "trained_on": checkpoint.text, "updates": checkpoint.step, "token_table": TABLE,
+    return {**vars(job), "trained_on": checkpoint.text, "updates": checkpoint.step,
             "config": checkpoint.model.config.to_json(), "settings": checkpoint.settings.to_json(),
             KEY: checkpoint.sha256(), **environment(tokenizer)}
 
@@ -139,6 +142,7 @@ class _Rounds:
         self.cached = CachedRounds(builder, model, sampler)
         self.multinomial = multinomial_choices(seed)
         next(self.multinomial)
+        self.now = Pass("round")  # of the round that is being recorded
         self.ids_name = "text.ids"
         self.held_name: str | None = None
         self.decoder = IncrementalDecoder(tokenizer)
@@ -146,7 +150,8 @@ class _Rounds:
     def run(self, number: int, uniform: Tensor) -> str:
         """Record one round; returns the text that it made visible."""
         prefix = f"round{number}"
-        self.builder.chapter(prefix)
+        self.builder.chapter(prefix, "round", round=number)
+        self.now = self.builder.add_pass("round", round=number)
         outside = max(len(self.ids) - self.model.config.context, 0)
         window = self.ids[outside:]
         tokens = self.builder.label(f"{prefix}.tokens", [self.tokenizer.label(i) for i in window])
@@ -161,10 +166,15 @@ class _Rounds:
         return text
 
     def _add_ids(self, prefix: str, window: list[int], outside: int, tokens: str) -> None:
-        step = self.builder.step(f"{prefix}.ids")
-        step.operations.append(self.builder.operation(
+        step = self.builder.step(f"{prefix}.ids", "window", "ids", self.now, direction="forward")
+        step.operations.append(self._made("ids", self.builder.operation(
             f"{prefix}.ids", "window", {"ids": self.ids_name}, window, ("position",), settings={"offset": outside},
-            labels={"position": tokens}))
+            labels={"position": tokens})))
+
+    def _made(self, role: str, name: str) -> str:
+        """Note an array of this round by its role."""
+        self.now.arrays[role] = name
+        return name
 
     def _forward(self, prefix: str, window: list[int], tokens: str) -> Tensor:
         ids = torch.tensor([window])
@@ -172,44 +182,45 @@ class _Rounds:
             recorder.name_input(ids, "ids")
             logits, _ = self.model(ids)
         add_forward(self.builder,
-                    Pass(recorder, self.model, f"{prefix}.", "trained.{}", {"ids": f"{prefix}.ids"}, tokens,
-                         derived=frozenset({"head"} if self.builder.trace.route == "long" else ())))
+                    RecordedPass(recorder, self.model, self.now, f"{prefix}.", "trained.{}", {"ids": f"{prefix}.ids"},
+                                 tokens, derived=frozenset({"head"} if self.builder.trace.route == "long" else ())))
         return logits[:, -1]  # (1, V)
 
     def _draw(self, prefix: str, logits: Tensor, uniform: Tensor, tokens: str) -> int:
         inputs = {"logits": f"{prefix}.head", "uniform": f"{prefix}.uniform"}
-        self.builder.source(inputs["uniform"], uniform)
+        self._made("uniform", self.builder.source(inputs["uniform"], uniform))
         with Recorder(self.sampler) as recorder:
             recorder.name_input(logits, "logits")
             recorder.name_input(uniform, "uniform")
             token = int(self.sampler(logits, uniform))
         # The scaled logits follow from the logits by one division: only the candidates' are held.
-        add_forward(self.builder, Pass(recorder, self.sampler, f"{prefix}.sampler.", inputs=inputs, tokens=tokens,
-                                       derived=frozenset({"temperature"})))
+        add_forward(self.builder, RecordedPass(recorder, self.sampler, self.now, f"{prefix}.sampler.", inputs=inputs,
+                                               tokens=tokens, derived=frozenset({"temperature"})))
         return token
 
     def _add_other_choices(self, prefix: str, logits: Tensor) -> None:
         """What the largest logit would have been, and what torch's own sampling takes with this seed."""
-        step = self.builder.step(f"{prefix}.choices")
-        step.operations.append(self.builder.operation(f"{prefix}.greedy", "greedy", {"logits": f"{prefix}.head"},
-                                            logits.argmax()))
+        step = self.builder.step(f"{prefix}.choices", "greedy", of_pass=self.now)
+        step.operations.append(self._made("greedy", self.builder.operation(
+            f"{prefix}.greedy", "greedy", {"logits": f"{prefix}.head"}, logits.argmax())))
         probabilities = torch.from_numpy(self.builder.trace.values(f"{prefix}.sampler.softmax"))
         choice = self.multinomial.send(probabilities)
         token = self.builder.trace.values(f"{prefix}.sampler.top_k.ids")[choice]
-        step.arrays.append(self.builder.source(f"{prefix}.multinomial", int(token)))
+        step.arrays.append(self._made("multinomial", self.builder.source(f"{prefix}.multinomial", int(token))))
 
     def _append(self, prefix: str, token: int) -> None:
         self.ids = [*self.ids, token]
         name = f"{prefix}.next_ids"
-        self.builder.step(f"{prefix}.append").operations.append(self.builder.operation(
+        step = self.builder.step(f"{prefix}.append", "append", "token", self.now)
+        step.operations.append(self._made("next_ids", self.builder.operation(
             name, "append", {"before": self.ids_name, "token": f"{prefix}.sampler.draw.token"}, self.ids, ("token",),
             settings={"length": len(self.ids) - 1},
-            labels=token_labels(self.builder, name, self.tokenizer, self.ids)))
+            labels=token_labels(self.builder, name, self.tokenizer, self.ids))))
         self.ids_name = name
 
     def _show(self, prefix: str, token: int) -> str:
         """Which bytes the screen has now: whole characters are shown, the rest is held back."""
-        step = self.builder.step(f"{prefix}.bytes")
+        step = self.builder.step(f"{prefix}.bytes", role="bytes", of_pass=self.now)
         if token == self.tokenizer.eos:
             step.arrays.append("eos")
             return ""
@@ -219,26 +230,28 @@ class _Rounds:
         self._add_bytes(prefix, step, list(held), new)
         whole = [*held, *new]
         complete = len(whole) - len(self.decoder.pending)
-        step.operations.append(self.builder.operation(f"{prefix}.complete", "complete_bytes",
-                                                      {"bytes": f"{prefix}.bytes"}, complete))
+        step.operations.append(self._made("complete", self.builder.operation(
+            f"{prefix}.complete", "complete_bytes", {"bytes": f"{prefix}.bytes"}, complete)))
         self.held_name = None
         if self.decoder.pending:
             self.held_name = f"{prefix}.held"
-            step.operations.append(self.builder.operation(self.held_name, "window", {"ids": f"{prefix}.bytes"},
-                                                whole[complete:], ("byte",), settings={"offset": complete}))
+            step.operations.append(self._made("held", self.builder.operation(
+                self.held_name, "window", {"ids": f"{prefix}.bytes"}, whole[complete:], ("byte",),
+                settings={"offset": complete})))
         return text
 
     def _end(self, prefix: str) -> None:
         token = f"{prefix}.sampler.draw.token"
         ended = self.builder.trace.values(token) == self.tokenizer.eos
-        self.builder.step(f"{prefix}.end").operations.append(self.builder.operation(
-            f"{prefix}.is_end", "is_end", {"token": token, "eos": "eos"}, ended))
+        self.builder.step(f"{prefix}.end", "is_end", of_pass=self.now).operations.append(
+            self._made("is_end", self.builder.operation(f"{prefix}.is_end", "is_end", {"token": token, "eos": "eos"},
+                                                        ended)))
 
-    def _add_bytes(self, prefix: str, step, held: list[int], new: list[int]) -> None:
+    def _add_bytes(self, prefix: str, step: Step, held: list[int], new: list[int]) -> None:
         if not held:
-            step.arrays.append(self.builder.source(f"{prefix}.bytes", new, ("byte",)))
+            step.arrays.append(self._made("bytes", self.builder.source(f"{prefix}.bytes", new, ("byte",))))
             return
-        step.arrays.append(self.builder.source(f"{prefix}.new_bytes", new, ("byte",)))
-        step.operations.append(self.builder.operation(
+        step.arrays.append(self._made("new_bytes", self.builder.source(f"{prefix}.new_bytes", new, ("byte",))))
+        step.operations.append(self._made("bytes", self.builder.operation(
             f"{prefix}.bytes", "join_bytes", {"held": self.held_name, "new": f"{prefix}.new_bytes"}, [*held, *new],
-            ("byte",), settings={"length": len(held)}))
+            ("byte",), settings={"length": len(held)})))

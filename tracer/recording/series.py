@@ -43,17 +43,22 @@ class Series:
         self.losses.append(loss)
 
     def add_to(self, builder: TraceBuilder) -> None:
-        builder.chapter("updates")
+        builder.chapter("updates", "updates")
         tokens = {"position": "tokens"}
         pair = {"query_position": "tokens", "key_position": "tokens"}
         used = builder.trace.arrays["used_ids"].labels
 
-        def add(step: str, name: str, values: Tensor, axes: tuple[str, ...], labels: dict) -> None:
-            builder.step(step).arrays.append(builder.source(name, values, axes, labels))
+        def add(what: str, name: str, values: Tensor, axes: tuple[str, ...], labels: dict) -> str:
+            builder.step(f"series.{what}", role=f"series_{what}").arrays.append(
+                builder.source(name, values, axes, labels))
+            return name
 
-        add("series.loss", "series.loss", torch.tensor(self.losses), ("update",), {})
-        add("series.loss", "series.target_probability", torch.stack(self.probabilities), ("update", "position"), tokens)
+        roles = builder.trace.roles
+        roles["series_loss"] = add("loss", "series.loss", torch.tensor(self.losses), ("update",), {})
+        roles["series_probability"] = add("loss", "series.target_probability", torch.stack(self.probabilities),
+                                          ("update", "position"), tokens)
         for block, maps in self.attention.items():
-            add("series.attention", f"series.attention.{block}", torch.stack(maps),
+            add("attention", f"series.attention.{block}", torch.stack(maps),
                 ("update", "head", "query_position", "key_position"), pair)
-        add("series.rows", "series.rows", torch.stack(self.rows), ("update", "used_row", "feature"), used)
+        roles["series_rows"] = add("rows", "series.rows", torch.stack(self.rows), ("update", "used_row", "feature"),
+                                   used)

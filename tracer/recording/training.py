@@ -17,12 +17,13 @@ from tracer.model.optimizer import TrainingSettings, make_optimizer, train
 from tracer.model.tokenizer import Tokenizer, append_eos, shift
 from tracer.ops import KINDS
 from tracer.recording.checkpoint import Checkpoint
-from tracer.recording.first_update import TABLE, add_first_update, forward, record_first_update
+from tracer.recording.first_update import add_first_update, forward, record_first_update
 from tracer.recording.forecast import Forecast, check_training_size
+from tracer.recording.forward import RecordedPass, add_forward, add_parameters
 from tracer.recording.recorder import Recorder, snapshot
 from tracer.recording.series import Series
 from tracer.recording.text import add_pairs, add_text, add_vocabulary
-from tracer.recording.trace_builder import Pass, TraceBuilder, add_forward, add_parameters
+from tracer.recording.trace_builder import TraceBuilder
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,6 @@ def record_training(job: TrainingJob, tokenizer: Tokenizer,
         train(model, optimizer, x, y, job.settings.updates - 1,
               lambda number, loss: (series.note_loss(loss), progress(number + 1, loss)))
 
-    builder.trace.make["parameters"] = list(first.before.parameters)
     add_first_update(builder, first, job.settings, series.used_ids)
     series.add_to(builder)
     _add_evaluations(builder, model, job, tokenizer, x, y)
@@ -78,7 +78,7 @@ def record_training(job: TrainingJob, tokenizer: Tokenizer,
 def _how(job: TrainingJob, tokenizer: Tokenizer) -> dict:
     """How to make the recording again."""
     return {"text": job.text, "validation_text": job.validation_text, "config": job.config.to_json(),
-            "settings": job.settings.to_json(), "token_table": TABLE, **environment(tokenizer)}
+            "settings": job.settings.to_json(), **environment(tokenizer)}
 
 
 def environment(tokenizer: Tokenizer) -> dict:
@@ -89,9 +89,9 @@ def environment(tokenizer: Tokenizer) -> dict:
 
 def _add_training_text(builder: TraceBuilder, job: TrainingJob, tokenizer: Tokenizer) -> tuple[Tensor, Tensor]:
     add_vocabulary(builder, tokenizer)
-    builder.chapter("text")
-    ids = add_text(builder, tokenizer, job.text, "text")
-    x, y = add_pairs(builder, tokenizer, ids, "text", ("x", "y"), "tokens")
+    builder.chapter("text", "text")
+    ids = add_text(builder, tokenizer, job.text, "training")
+    x, y = add_pairs(builder, tokenizer, ids, "training", "text", ("x", "y"), "tokens")
     builder.trace.make["tracked_id"] = next((i for i in x if i in y), x[0])
     return torch.tensor([x]), torch.tensor([y])
 
@@ -124,13 +124,13 @@ def evaluation_loss(model: GPT, text: str, tokenizer: Tokenizer) -> float:
 def _add_evaluations(builder: TraceBuilder, model: GPT, job: TrainingJob, tokenizer: Tokenizer,
                      x: Tensor, y: Tensor) -> None:
     """Forward passes in eval mode with the trained parameters, on each text, without an update."""
-    builder.chapter("evaluation")
-    add_parameters(builder, model, snapshot(model).parameters, "trained.")
+    builder.chapter("evaluation", "evaluation")
+    add_parameters(builder, model, snapshot(model).parameters, "trained", "trained.")
     model.eval()
     _add_evaluation(builder, model, x, y, "training", {"x": "x", "y": "y"}, "tokens")
-    ids = add_text(builder, tokenizer, job.validation_text, "validation")
+    ids = add_text(builder, tokenizer, job.validation_text, "validation", "validation")
     names = {"x": "validation.x", "y": "validation.y"}
-    pair = add_pairs(builder, tokenizer, ids, "validation", tuple(names.values()), "validation.tokens")
+    pair = add_pairs(builder, tokenizer, ids, "validation", "validation", tuple(names.values()), "validation.tokens")
     _add_evaluation(builder, model, *(torch.tensor([part]) for part in pair), "validation", names, "validation.tokens")
 
 
@@ -139,5 +139,6 @@ def _add_evaluation(builder: TraceBuilder, model: GPT, x: Tensor, y: Tensor, nam
     with torch.no_grad(), Recorder(model) as recorder:
         forward(recorder, model, x, y)
     # All the logits again would be another 2 MB: they follow from the last norm and the table.
-    add_forward(builder, Pass(recorder, model, f"evaluation.{name}.", "trained.{}", inputs, tokens,
-                              derived=frozenset({"head"})))
+    evaluation = builder.add_pass("evaluation", split=name, ids=inputs["x"], targets=inputs["y"])
+    add_forward(builder, RecordedPass(recorder, model, evaluation, f"evaluation.{name}.", "trained.{}", inputs, tokens,
+                                      derived=frozenset({"head"})))
