@@ -14,6 +14,7 @@ import jinja2
 import orjson
 from jinja2.bccache import Bucket
 
+from tracer.errors import UserError
 from tracer.resources import SITE_BUILDER
 
 FOLDER = SITE_BUILDER / "__pycache__" / "templates"
@@ -37,7 +38,7 @@ class _Kept(jinja2.FileSystemBytecodeCache):
 class Formulas:
     """LaTeX → MathML in both displays, for this process; what builds before have converted is known from the start."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._converter = _converter()
         self._known = self._read()
         self._new = False
@@ -60,7 +61,7 @@ class Formulas:
             self._new = False
 
     def _read(self) -> dict[str, str]:
-        known = {}
+        known: dict[str, str] = {}
         for path in FOLDER.glob(FORMULAS.format("*")):
             with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # cut off, or something else
                 content = orjson.loads(path.read_bytes())
@@ -76,7 +77,10 @@ def formulas() -> Formulas:
 
 def _converter() -> str:
     """Another text for another version of the converter, which is not imported for it."""
-    source = Path(importlib.util.find_spec("latex2mathml").origin).with_name("converter.py").stat()
+    spec = importlib.util.find_spec("latex2mathml")
+    if spec is None or spec.origin is None:
+        raise UserError("latex2mathml is not installed: `pip install latex2mathml`")
+    source = Path(spec.origin).with_name("converter.py").stat()
     return f"{source.st_mtime_ns} {source.st_size}"
 
 

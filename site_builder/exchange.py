@@ -95,10 +95,10 @@ def _exchange(one: Path, other: Path) -> None:
     """Exchange the names of two folders at once.  Raises `OSError` where that cannot be."""
     names = [os.fsencode(path) for path in (one, other)]
     libc = ctypes.CDLL(None, use_errno=True) if sys.platform in ("linux", "darwin") else None
-    if hasattr(libc, "renameat2"):
+    if libc is not None and hasattr(libc, "renameat2"):
         here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
         failed = libc.renameat2(here, names[0], here, names[1], exchange)
-    elif hasattr(libc, "renamex_np"):
+    elif libc is not None and hasattr(libc, "renamex_np"):
         failed = libc.renamex_np(*names, 2)  # RENAME_SWAP
     else:
         raise OSError(errno.ENOSYS, "folders cannot be exchanged here")
@@ -173,13 +173,13 @@ def _follow(late: Path, place: Path) -> None:
 
 def _bring_inside(fresh: Path, output: Path) -> None:
     """Move the new site into the folder of the old one, whole: from then on, it can be put in place."""
-    incoming = output / INCOMING
+    incoming, new = output / INCOMING, listed(fresh) or NOTHING
     remove(incoming)
     try:
         os.rename(fresh, incoming)
     except OSError:  # another file system
         try:
-            for path in sorted(listed(fresh).owned):
+            for path in sorted(new.owned):
                 (incoming / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(fresh / path, incoming / path)
         except OSError:

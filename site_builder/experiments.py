@@ -1,9 +1,11 @@
 """The page of the recorded experiments: their figures, what is said about them, and their pictures."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from site_builder import verified
 from site_builder.language import Language
@@ -16,9 +18,10 @@ from tracer.format.experiments import CACHE_SCHEMA
 WIDE, NARROW = Size(760, 360, right=150), Size(340, 300, right=84, left=40)
 LOW_WIDE, LOW_NARROW = Size(760, 240, right=150), Size(340, 240, right=84, left=44)
 UNCACHED, CACHED = 3, 5  # their colours; the first ones are those of the depths
+Figures = dict[str, Any]  # by name, as templates and prose ask for them
 CONDITIONS = ("device", "precision", "compile")
 
-def read_experiments(traces: Path) -> list[dict]:
+def read_experiments(traces: Path) -> list[Figures]:
     """The figures of every experiment in `traces`, depths before caches; empty where there is none.
 
     Raises `UserError` for a file that is damaged or does not follow.
@@ -34,20 +37,20 @@ def read_experiments(traces: Path) -> list[dict]:
     return found
 
 
-def tell(experiments: list[dict], language: Language) -> tuple[tuple[str, str], list[dict]]:
+def tell(experiments: list[Figures], language: Language) -> tuple[tuple[str, str], list[Figures]]:
     """(title, HTML) of the page; and for each experiment its figures, prose in HTML and plots."""
     strings = Strings(language)
 
-    def say(key: str, figures: dict) -> tuple[str, str, str]:
+    def say(key: str, figures: Figures) -> tuple[str, str, str]:
         section = language.prose[key]
         figures = figures | {"num": number_in_prose, "count": partial(count, language), "fixed": fixed, "ln": math.log}
         return (render_title(section.title, figures), render(section.body, figures), render(section.misread, figures))
 
-    told = [one | {"what": say(f"experiment:{one['kind']}", one),
-                   "reading": say(f"experiment:{one['kind']}.reading", one),
+    told = [one | {"what": say(f"experiments: {one['kind']}", one),
+                   "reading": say(f"experiments: {one['kind']}, reading", one),
                    "plots": (_depth_plots if one["kind"] == "depth" else _cache_plots)(one, strings)}
             for one in experiments]
-    return say("experiment", {})[:2], told
+    return say("experiments: lead", {})[:2], told
 
 
 def fixed(value: float, places: int) -> str:
@@ -57,9 +60,10 @@ def fixed(value: float, places: int) -> str:
 
 # Depth -------------------------------------------------------------------------------------------------
 
-def _depth(stem: str, body: dict) -> dict:
+def _depth(stem: str, body: Figures) -> Figures:
     """Figures of a depth experiment; losses in nats a token, seconds."""
-    make, settings = body["make"], body["make"]["settings"]
+    make: Figures = body["make"]
+    settings = make["settings"]
     runs = [_run(run, body["runs"][0]) for run in body["runs"]]
     by_loss = sorted(runs, key=lambda run: run["validation"])
     evaluations = [run["evaluations"] for run in runs]
@@ -83,7 +87,7 @@ def _depth(stem: str, body: dict) -> dict:
     }
 
 
-def _run(run: dict, shallow: dict) -> dict:
+def _run(run: Figures, shallow: Figures) -> Figures:
     evaluations, per_update = run["evaluations"], run["seconds_per_update"]
     updates = run["curve"]["update"][-1]
     ratio = per_update / shallow["seconds_per_update"] if shallow["seconds_per_update"] else math.nan
@@ -94,12 +98,12 @@ def _run(run: dict, shallow: dict) -> dict:
                   "samples": [sample | {"loss": losses.get(sample["update"])} for sample in run["samples"]]}
 
 
-def _pairs(runs: list[dict], holds) -> bool:
+def _pairs(runs: list[Figures], holds: Callable[[Figures, Figures], bool]) -> bool:
     """Whether something holds for every depth and the next."""
     return len(runs) > 1 and all(holds(a, b) for a, b in pairwise(runs))
 
 
-def _early(shallow: dict, deep: dict) -> dict | None:
+def _early(shallow: Figures, deep: Figures) -> Figures | None:
     """The first evaluation that follows an update, and how far the deepest model is above the shallowest there."""
     shared = [update for update in shallow["update"] if update and update in deep["update"]]
     if not shared:
@@ -108,7 +112,7 @@ def _early(shallow: dict, deep: dict) -> dict | None:
     return {"after": shared[0], "behind": round(losses[1] - losses[0], 4)}
 
 
-def _depth_plots(one: dict, strings: Strings) -> dict[str, list[Plot]]:
+def _depth_plots(one: Figures, strings: Strings) -> dict[str, list[Plot]]:
     """The losses, and where there are several depths how far each is above the shallowest; both wide and narrow."""
     guide = Guide(one["even"], f"ln {one['vocabulary']} = {fixed(one['even'], 3)}")
     thin = [Series(run["curve"]["update"], run["curve"]["loss"], run["look"], thin=True) for run in one["runs"]]
@@ -125,11 +129,11 @@ def _depth_plots(one: dict, strings: Strings) -> dict[str, list[Plot]]:
     return found
 
 
-def _named(run: dict, strings: Strings) -> str:
+def _named(run: Figures, strings: Strings) -> str:
     return strings("experiments.depth", n=run["blocks"])
 
 
-def _above(run: dict, shallow: dict, strings: Strings) -> Series:
+def _above(run: Figures, shallow: Figures, strings: Strings) -> Series:
     """Validation loss less that of the shallowest model after the same update."""
     base = dict(zip(shallow["evaluations"]["update"], shallow["evaluations"]["validation"], strict=True))
     both = [(update, round(loss - base[update], 4)) for update, loss in
@@ -139,9 +143,9 @@ def _above(run: dict, shallow: dict, strings: Strings) -> Series:
 
 # Cache -------------------------------------------------------------------------------------------------
 
-def _cache(stem: str, body: dict) -> dict:
+def _cache(stem: str, body: Figures) -> Figures:
     """Figures of a cache experiment; seconds, bytes, positions that went through the model."""
-    make = body["make"]
+    make: Figures = body["make"]
     points = [_point(point, make["new_tokens"]) for point in body["points"]]
     config = make["config"]
     return make | {
@@ -154,7 +158,7 @@ def _cache(stem: str, body: dict) -> dict:
     }
 
 
-def _point(point: dict, new: int) -> dict:
+def _point(point: Figures, new: int) -> Figures:
     """Without a cache round k of 0 … m − 1 computes n + k positions; with one the prompt, then one a round.
 
     The last new token is never read again: m new tokens take n + m − 1 positions.
@@ -169,7 +173,7 @@ def _point(point: dict, new: int) -> dict:
     }
 
 
-def _cache_plots(one: dict, strings: Strings) -> dict[str, list[Plot]]:
+def _cache_plots(one: Figures, strings: Strings) -> dict[str, list[Plot]]:
     """The times over prompt lengths, and the positions of every round after the shortest prompt; wide and narrow."""
     prompts = [point["prompt"] for point in one["points"]]
     times = [Series(prompts, [point[f"{way}_seconds"] for point in one["points"]], look, strings(f"experiments.{way}"))

@@ -4,8 +4,9 @@ from site_builder.compiled import formulas
 from site_builder.symbols import in_latex
 from tracer.ops import Equation
 from tracer.ops.functions import FUNCTIONS
+from tracer.ops.language import Node
 
-Node = list
+Written = tuple[str, int]  # LaTeX, and how tightly its outermost operation binds
 _LOW, _SUM, _PRODUCT, _ATOM = range(4)
 _COMPARE = {"==": "=", "<=": r"\le", "<": "<", ">=": r"\ge", ">": ">"}
 
@@ -41,27 +42,27 @@ class _Writer:
     def read(self, name: str, index: list[Node]) -> str:
         return in_latex(self.notation, name, r",\,".join(self.write(item, _LOW) for item in index))
 
-    def _number(self, value):
+    def _number(self, value: float) -> Written:
         return f"{value:,}".replace(",", "{,}") if isinstance(value, int) else str(value), _ATOM
 
-    def _letter(self, name):
+    def _letter(self, name: str) -> Written:
         return name, _ATOM
 
-    def _name(self, name):
+    def _name(self, name: str) -> Written:
         if name in ("inf", "pi"):
             return {"inf": r"\infty", "pi": r"\pi"}[name], _ATOM
         return in_latex(self.notation, name), _ATOM
 
-    def _size(self, letter):
+    def _size(self, letter: Node) -> Written:
         return f"n_{{{letter[1]}}}", _ATOM
 
-    def _read(self, name, index):
+    def _read(self, name: str, index: list[Node]) -> Written:
         return self.read(name, index), _ATOM
 
-    def _negate(self, body):
+    def _negate(self, body: Node) -> Written:
         return f"-{self.write(body, _PRODUCT)}", _SUM
 
-    def _binary(self, op, left, right):
+    def _binary(self, op: str, left: Node, right: Node) -> Written:
         match op:
             case "+" if right == ["number", 0]:
                 return self.write(left, _SUM), _SUM
@@ -79,13 +80,13 @@ class _Writer:
                 return f"{{{self.write(left, _ATOM)}}}^{{{self.write(right, _LOW)}}}", _ATOM
         return rf"{self.write(left, _PRODUCT)} \bmod {self.write(right, _PRODUCT)}", _SUM
 
-    def _compare(self, op, left, right):
+    def _compare(self, op: str, left: Node, right: Node) -> Written:
         return f"[{self.write(left, _LOW)} {_COMPARE[op]} {self.write(right, _LOW)}]", _ATOM
 
-    def _where(self, condition, yes, no):
+    def _where(self, condition: Node, yes: Node, no: Node) -> Written:
         """One row a case; the last holds for the rest."""
         rows = []
-        node = ["where", condition, yes, no]
+        node: Node = ["where", condition, yes, no]
         while node[0] == "where":
             test = self.write(node[1], _LOW)
             if node[1][0] == "compare":  # alone it needs no brackets
@@ -96,13 +97,13 @@ class _Writer:
         rows.append(rf"{{{self.write(node, _LOW)}}} & \text{{{OTHERWISE}}}")
         return r"\begin{cases} " + r" \\ ".join(rows) + r" \end{cases}", _PRODUCT
 
-    def _call(self, name, body):
+    def _call(self, name: str, body: Node) -> Written:
         return FUNCTIONS[name].latex.replace("%", self.write(body, _LOW)), _ATOM
 
-    def _stream(self, word, n):
+    def _stream(self, word: Node, n: Node) -> Written:
         return rf"\mathrm{{MCG31m1}}\left( {self.write(word, _LOW)},\, {self.write(n, _LOW)} \right)", _ATOM
 
-    def _reduce(self, name, over, body, *rest):
+    def _reduce(self, name: str, over: list[Node], body: Node, *rest: Node) -> Written:
         letters = ",".join(item[1] for item in over)
         if name == "sum":
             return rf"\sum_{{{letters}}} {self.write(body, _PRODUCT)}", _PRODUCT

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from site_builder.functions import NAME, functions_module
 from tracer.resources import STATIC
 
-ENTRY = 'import "player";'  # the one script that stands in a page
+ENTRY = 'import "main";'  # the one script that stands in a page
 SOURCES = STATIC / "js"
 
 
@@ -60,5 +60,5 @@ def _data_url(text: str) -> str:
     return "data:text/javascript," + quote(text, safe="~()*!.'-_ /:;,?=&+$@|{}[]^`")
 
 
-def _json(value) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))  # as JSON.stringify writes these texts

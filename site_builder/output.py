@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
-from site_builder.exchange import SITE, finish, is_half, is_left, remove, take_place
+from site_builder.exchange import NOTHING, SITE, finish, is_half, is_left, remove, take_place
 from site_builder.listing import LIST, holds, listed, write_list
 from tracer.errors import UserError
 from tracer.storage.lock import Busy, locked
@@ -90,7 +90,7 @@ def remove_site(folder: Path) -> None:
     with _alone(folder, lock):
         finish(stage, folder)
         _check_ours(folder, ())
-        for path in (*listed(folder).files, LIST):  # the list last: killed, this can be done again
+        for path in (*(listed(folder) or NOTHING).files, LIST):  # the list last: killed, this can be done again
             (folder / path).unlink(missing_ok=True)
             with suppress(OSError):  # others need them
                 for parent in PurePosixPath(path).parents[:-1]:

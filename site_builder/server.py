@@ -15,6 +15,7 @@ from functools import lru_cache, partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import BaseServer
 from urllib.parse import quote, unquote, urlsplit
 
 from site_builder.listing import listed
@@ -43,11 +44,12 @@ class Handler(BaseHTTPRequestHandler):
     error_message_format = "%(code)d %(message)s\n"
     timeout = 30  # seconds without a byte, after which a connection is closed
 
-    def __init__(self, *args, site: Path):
+    def __init__(self, request: socket.socket, client: tuple[str, int], server: BaseServer, *, site: Path):
         self.site = site
-        super().__init__(*args)
+        super().__init__(request, client, server)
 
     def do_GET(self) -> None:
+        """Answer with the file that the request names, or with why not."""
         if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
             self.close_connection = True  # a body, which means nothing here, is no next request
         try:
@@ -179,8 +181,9 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 64
     allow_reuse_address = os.name == "posix"  # elsewhere, it would let two servers share a port
 
-    def shutdown_request(self, request: socket.socket) -> None:
+    def shutdown_request(self, request: socket.socket | tuple[bytes, socket.socket]) -> None:
         """Close a connection when its other end has read the answer, though not all that it sent was read."""
+        assert isinstance(request, socket.socket)  # a pair comes with datagrams
         with suppress(OSError):
             request.shutdown(socket.SHUT_WR)
             request.settimeout(1)
@@ -189,7 +192,7 @@ class Server(ThreadingHTTPServer):
                     break
         self.close_request(request)
 
-    def handle_error(self, request, client_address) -> None:
+    def handle_error(self, request: socket.socket | tuple[bytes, socket.socket], client_address: object) -> None:
         if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):  # a browser that left is no error
             super().handle_error(request, client_address)
 
@@ -203,7 +206,7 @@ def server_of(site: Path, port: int) -> Server:
         return Server(("127.0.0.1", port), partial(Handler, site=site))
     except OSError as error:
         why = {errno.EADDRINUSE: "is in use, perhaps by another server of a site",
-               errno.EACCES: "is kept for the system"}.get(error.errno, f"cannot be had ({error.strerror})")
+               errno.EACCES: "is kept for the system"}.get(error.errno or 0, f"cannot be had ({error.strerror})")
         raise UserError(f"port {port} {why}: choose another one (--port; PORT= for make); "
                         "0 takes one that is free") from None
 

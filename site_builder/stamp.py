@@ -49,7 +49,7 @@ def _content(path: Path) -> bytes:
         return str(error).encode()
 
 
-def _add(digest, name: str, content: bytes) -> None:
+def _add(digest: "hashlib._Hash", name: str, content: bytes) -> None:
     digest.update(name.encode(errors="surrogateescape") + b"\0" + hashlib.sha256(content).digest())
 
 

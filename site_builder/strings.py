@@ -7,7 +7,7 @@ from site_builder.language import Language, languages
 _BLANK = re.compile(r"\{(\w+)(?::([^|{}]*)\|([^{}]*))?\}")  # the same in static/js/dom.js
 
 
-def _filled(blank: re.Match, values: dict) -> str:
+def _filled(blank: re.Match[str], values: dict[str, object]) -> str:
     """The value, or the form that goes with it: {n:number|numbers} is "number" for 1 alone."""
     name, one, more = blank.groups()
     return str(values[name]) if one is None else one if str(values[name]) == "1" else more
@@ -18,13 +18,16 @@ def count(language: Language, n: int, one: str, more: str = "") -> str:
     return f"{n:,} {one if n == 1 else more or one + language.plural}"
 
 
+_NOT_OF_SCRIPTS = ("experiments.", "map.", "network_map.", "not_started.")
+
+
 class Strings:
     """``strings("step_of", n=3, total=9)``, in a language or that of a code.  Raises `KeyError` for no known word."""
 
     def __init__(self, language: Language | str):
         self.language = languages()[language] if isinstance(language, str) else language
 
-    def __call__(self, key: str, **values) -> str:
+    def __call__(self, key: str, **values: object) -> str:
         text = self.language.strings[key]
         return _BLANK.sub(lambda blank: _filled(blank, values), text) if values else text
 
@@ -38,4 +41,4 @@ class Strings:
 
     def for_scripts(self) -> dict[str, str]:
         """The words for a route's scripts; others stand in the pages."""
-        return {key: word for key, word in self.all().items() if not key.startswith(("experiments.", "not_started."))}
+        return {key: word for key, word in self.all().items() if not key.startswith(_NOT_OF_SCRIPTS)}

@@ -7,10 +7,12 @@ verifier looks anew.
 
 import hashlib
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from tracer.errors import UserError
 from tracer.format import verify as verifier
@@ -50,7 +52,7 @@ def _content(path: Path) -> bytes:
     return b""
 
 
-def read_experiments(traces: Path) -> dict[str, dict]:
+def read_experiments(traces: Path) -> dict[str, dict[str, Any]]:
     """Every experiment beside the recordings, by file stem.  Raises `UserError` that names what does not follow."""
     found = load_experiments(traces)
     for stem, body in found.items():
@@ -58,7 +60,7 @@ def read_experiments(traces: Path) -> dict[str, dict]:
     return found
 
 
-def _refuse_wrong(path: Path, checks, again: str) -> None:
+def _refuse_wrong(path: Path, checks: Iterable[verifier.Check], again: str) -> None:
     for check in checks:
         if check.problem:
             what = "" if check.name == check.kind else f" ({check.kind})"

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from tracer.cli import commands as cli
 from tracer.errors import UserError
 from tracer.format.experiments import check_experiment, load_experiment, load_experiments, save_experiment
 from tracer.format.files import unused_files
@@ -276,19 +275,9 @@ def test_recipes_are_settings_of_the_size_in_their_name(path):
 
 # Commands ----------------------------------------------------------------------------------------------
 
-def command(monkeypatch, capsys, *arguments) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["tracer", "experiment", *map(str, arguments)])
-    status = 0
-    try:
-        cli.main()
-    except SystemExit as stop:
-        status = stop.code
-    return status, *capsys.readouterr()
-
-
-def test_the_depth_command(text, tmp_path, monkeypatch, capsys):
+def test_the_depth_command(text, tmp_path, command):
     (tmp_path / "tiny.toml").write_text(replace(SETTINGS, updates=9, evaluate_every=9).to_toml(), encoding="utf-8")
-    status, out, err = command(monkeypatch, capsys, "depth", "--text", text, "--config", tmp_path / "tiny.toml",
+    status, out, err = command("experiment", "depth", "--text", text, "--config", tmp_path / "tiny.toml",
                                "--updates", 3, "--depths", "2,1", "--sample-tokens", 5, "--runs", tmp_path / "runs",
                                "--output", tmp_path / "depth.json")
     assert status == 0, err
@@ -298,19 +287,19 @@ def test_the_depth_command(text, tmp_path, monkeypatch, capsys):
     assert body["make"]["text"]["characters"] == len(text.read_text(encoding="utf-8"))
 
 
-def test_the_cache_command(tmp_path, monkeypatch, capsys):
-    status, out, err = command(monkeypatch, capsys, "cache", "--context", 16, "--width", 8, "--heads", 2, "--blocks", 1,
+def test_the_cache_command(tmp_path, command):
+    status, out, err = command("experiment", "cache", "--context", 16, "--width", 8, "--heads", 2, "--blocks", 1,
                                "--prompts", "8,2", "--new-tokens", 4, "--rounds", 1, "-o", tmp_path / "cache.json")
     assert status == 0, err
     assert [point["prompt"] for point in load_experiment(tmp_path / "cache.json")["points"]] == [2, 8]
     assert out.count("s with the cache") == 2
 
 
-def test_the_cache_command_takes_the_folder_of_a_run(short_runs, tmp_path, monkeypatch, capsys):
+def test_the_cache_command_takes_the_folder_of_a_run(short_runs, tmp_path, command):
     parameters = []
     for number, checkpoint in enumerate((short_runs / "1-blocks", short_runs / "1-blocks" / "best.pt")):
         path = tmp_path / f"{number}.json"
-        status, _, err = command(monkeypatch, capsys, "cache", "--checkpoint", checkpoint, "--prompts", "2",
+        status, _, err = command("experiment", "cache", "--checkpoint", checkpoint, "--prompts", "2",
                                  "--new-tokens", 4, "--rounds", 1, "-o", path)
         assert status == 0, err
         parameters.append(load_experiment(path)["make"]["parameters"])
@@ -335,8 +324,8 @@ def test_the_cache_command_takes_the_folder_of_a_run(short_runs, tmp_path, monke
     (("cache", "--checkpoint", "nowhere.pt"), "there is no checkpoint nowhere.pt"),
     (("cache", "--prompts", "1000"), "do not fit the context of 1024"),
 ])
-def test_refusals_are_one_line_and_write_nothing(tmp_path, monkeypatch, capsys, given, says):
+def test_refusals_are_one_line_and_write_nothing(tmp_path, monkeypatch, command, given, says):
     monkeypatch.chdir(tmp_path)
-    status, out, err = command(monkeypatch, capsys, *given)
+    status, out, err = command("experiment", *given)
     assert (status, out, err.count("\n")) == (2, "", 1) and says in err
     assert list(tmp_path.iterdir()) == []

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Folder of the checkout → where it is in the package.
 PLACES = {"tracer": "tracer", "site_builder": "site_builder", "traces": "tracer/traces",
           "templates": "site_builder/templates", "static": "site_builder/static"}
-NOT_OF_THE_PROGRAM = ("static/picture.png", "traces/checkpoint.pt")
+NOT_OF_THE_PROGRAM = ("traces/checkpoint.pt",)
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input")
 
 
@@ -74,7 +74,7 @@ def two_routes_in(package, tmp_path):
         path = os.pathsep.join(map(str, (blocked, package / "lib")))
         return subprocess.run([package / "lib" / "bin" / "two-routes", *arguments], cwd=here, timeout=120,
                               capture_output=True, text=True, encoding="utf-8",
-                              env=environment | {"PYTHONPATH": path, "PYTHONUTF8": "1", "OMP_NUM_THREADS": "1"})
+                              env=environment | {"PYTHONPATH": path, "PYTHONUTF8": "1"})
 
     return call
 

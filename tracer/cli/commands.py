@@ -4,6 +4,8 @@ from tracer.cli import fit, library, record, verify  # noqa: F401  each adds its
 from tracer.cli.shared import commands
 from tracer.command_line import run
 
+__all__ = ["commands", "main"]
+
 
 def main() -> None:
     """Run the command line of the recorder."""

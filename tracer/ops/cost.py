@@ -5,6 +5,7 @@ counted in nanoseconds of one slow core; where the real time is below, the bound
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tracer.ops.functions import FUNCTIONS
@@ -82,10 +83,11 @@ class GridCost:
                 return self.count(self.union(part for part in parts if isinstance(part, list)), what)
         return set()  # a number, a name, a size
 
-    def union(self, nodes) -> set[str]:
-        return set().union(*map(self.visit, nodes))
+    def union(self, nodes: Iterable[Node]) -> set[str]:
+        return {letter for node in nodes for letter in self.visit(node)}
 
     def reduce(self, name: str, over: set[str], body: Node, rest: list[Node]) -> set[str]:
+        """As `visit`, of a reduction over the letters `over`."""
         parts = factors(body)
         used = self.union(parts if name == "sum" else [body])
         if name == "sum" and len(parts) > 1:

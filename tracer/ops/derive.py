@@ -149,9 +149,10 @@ class _Derivation:
                 yield from self._down(equation, base, _times(part, *_slope_of_power(base, exponent)))
             case ["where", condition, yes, no] if not self._hangs(condition):
                 # All of the way below stands inside the choice: what is not chosen may be read outside of its array.
-                for branch, choose in ((yes, lambda g: [g, ZERO]), (no, lambda g: [ZERO, g])):
-                    for found in self._down(equation, branch, part):
-                        yield replace(found, grad=["where", condition, *choose(found.grad)])
+                for found in self._down(equation, yes, part):
+                    yield replace(found, grad=["where", condition, found.grad, ZERO])
+                for found in self._down(equation, no, part):
+                    yield replace(found, grad=["where", condition, ZERO, found.grad])
             case ["call", name, body]:
                 known = node is equation.body  # then its value has a name already
                 value = ["read", equation.name, equation.index] if known else node
@@ -175,16 +176,17 @@ class _Derivation:
     def _gathered(self, name: str, axes: list[Node], parts: list[_Part]) -> Equation:
         """``d_name[axes]``: the sum of what comes to each place."""
         terms = [(part.sign, self._term(part, axes)) for part in parts]
-        body: Node | None = None
+        body: Node = []
         for n, (sign, term) in enumerate(terms):
             if (sign, term) in terms[:n]:
                 continue  # it was counted the first time
             if (count := terms.count((sign, term))) > 1:
                 term = ["binary", "*", ["number", count], term]
-            if body is None:
+            if not body:
                 body = term if sign > 0 else ["negate", term]
             else:
                 body = ["binary", "+" if sign > 0 else "-", body, term]
+        assert body is not None  # what nothing comes to is refused before
         return Equation(f"d_{name}", axes, body)
 
     def _term(self, part: _Part, axes: list[Node]) -> Node:

@@ -6,15 +6,17 @@ that grid; a reduction removes an axis.  So any equation of the language is a fe
 
 import itertools
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tracer.ops import cost as costs
-from tracer.ops.functions import FUNCTIONS
+from tracer.ops.functions import FUNCTIONS, SMALLEST, Numbers
 from tracer.ops.language import Equation, Node, factors, walk
 from tracer.ops.mcg31m1 import mcg31m1
-from tracer.ops.rounded import SMALLEST, Rounded, finite, sum_error
+from tracer.ops.rounded import EXACT, Rounded, finite, sum_error
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Computation:
 
     equations: list[Equation]
     operands: dict[str, np.ndarray | Rounded]
-    settings: dict[str, float]
+    settings: Mapping[str, float]
     shape: tuple[int, ...]
 
     def sizes(self) -> dict[str, int]:
@@ -73,20 +75,24 @@ def evaluate(computation: Computation) -> Rounded:
     return known[computation.equations[-1].name]
 
 
-def _in_parts(equation: Equation, sizes, known, settings) -> Rounded:
+def _in_parts(equation: Equation, sizes: dict[str, int], known: dict[str, Rounded],
+              settings: Mapping[str, float]) -> Rounded:
     """The equation's values; where its grid is large, part by part along one letter of the result."""
     cost = costs.GridCost(equation, sizes) if math.prod(sizes.values()) > costs.BLOCK else None
     if not cost or (count := cost.cuts()) == 1:
         return _Grid(equation, sizes, known, settings).run()
-    letter, axis = cost.cut(), cost.free.index(cost.cut())
+    letter = cost.cut()
+    if letter is None:
+        raise AssertionError("a grid without a letter is not cut")
+    axis = cost.free.index(letter)
     shape = [sizes[name] for name in cost.free]
-    result = Rounded(np.empty(shape), np.empty(shape))
+    values, errors = np.empty(shape), np.empty(shape)
     edges = [sizes[letter] * n // count for n in range(count + 1)]
     for start, stop in itertools.pairwise(edges):
         part = _Grid(equation, sizes, known, settings, {letter: (start, stop)}).run()
         place = (*[slice(None)] * axis, slice(start, stop))
-        result.value[place], result.error[place] = part.value, part.error
-    return result
+        values[place], errors[place] = part.value, part.error
+    return Rounded(values, errors)
 
 
 class _Grid:
@@ -95,7 +101,8 @@ class _Grid:
     `part`: of the letter named there only the numbers from start to stop.
     """
 
-    def __init__(self, equation: Equation, sizes, known, settings, part: dict[str, tuple[int, int]] | None = None):
+    def __init__(self, equation: Equation, sizes: dict[str, int], known: dict[str, Rounded],
+                 settings: Mapping[str, float], part: dict[str, tuple[int, int]] | None = None):
         self.equation, self.sizes, self.known, self.settings = equation, sizes, known, settings
         self.span = {letter: (0, size) for letter, size in sizes.items()} | (part or {})
         self.choosing = 0  # how many `where` stand around the node that is evaluated
@@ -108,8 +115,8 @@ class _Grid:
         result = self.eval(self.equation.body)
         free = [self.length(item[1]) for item in self.equation.index]
         shape = (*free, *[1] * (len(self.letters) - len(free)))
-        full = [np.broadcast_to(part, shape).reshape(free) for part in (result.value, result.error)]
-        return Rounded(*full)
+        value, error = (np.broadcast_to(part, shape).reshape(free) for part in (result.value, result.error))
+        return Rounded(value, error)
 
     def length(self, letter: str) -> int:
         start, stop = self.span[letter]
@@ -122,33 +129,34 @@ class _Grid:
         return np.arange(*self.span[letter], dtype=np.float64).reshape(shape)
 
     def eval(self, node: Node) -> Rounded:
-        return getattr(self, f"_{node[0]}")(*node[1:])
+        found: Rounded = getattr(self, f"_{node[0]}")(*node[1:])
+        return found
 
-    def _number(self, value):
-        return Rounded(np.float64(value), np.float64(0))
+    def _number(self, value: float) -> Rounded:
+        return Rounded(np.float64(value))
 
-    def _letter(self, name):
-        return Rounded(self.axis(name), np.float64(0))
+    def _letter(self, name: str) -> Rounded:
+        return Rounded(self.axis(name))
 
-    def _name(self, name):
+    def _name(self, name: str) -> Rounded:
         constants = {"inf": np.inf, "pi": np.pi}
         return self._number(constants[name] if name in constants else self.settings[name])
 
-    def _size(self, letter):
+    def _size(self, letter: Node) -> Rounded:
         return self._number(self.sizes[letter[1]])
 
-    def _read(self, name, index):
-        array = self.known[name]
-        if self._is_plain(index, array.value.shape):
-            error = self._whole(array.error, index) if array.error.shape == array.value.shape else np.float64(0)
-            return Rounded(self._whole(array.value, index), error)
+    def _read(self, name: str, index: list[Node]) -> Rounded:
+        values, errors = np.asarray(self.known[name].value), np.asarray(self.known[name].error)
+        whole = errors.shape == values.shape
+        if self._is_plain(index, values.shape):
+            return Rounded(self._whole(values, index), self._whole(errors, index) if whole else EXACT)
         places = [self.eval(item).value for item in index]
-        outside = [(p != np.floor(p)) | (p < 0) | (p >= n) for p, n in zip(places, array.value.shape, strict=True)]
+        outside = [(p != np.floor(p)) | (p < 0) | (p >= n) for p, n in zip(places, values.shape, strict=True)]
         if any(map(np.any, outside)) and not self.choosing:
-            raise IndexError(f"{name} of shape {array.value.shape} is read outside of it")
+            raise IndexError(f"{name} of shape {values.shape} is read outside of it")
         where = tuple(np.where(o, 0, p).astype(np.int64) for o, p in zip(outside, places, strict=True))
-        error = array.error[where] if array.error.shape == array.value.shape else np.float64(0)
-        value = array.value[where]
+        error = errors[where] if whole else EXACT
+        value = values[where]
         for part in outside:  # what a `where` does not choose may be anything: NaN shows when it is chosen
             value = np.where(part, np.nan, value) if part.any() else value
         return Rounded(value, error)
@@ -164,10 +172,10 @@ class _Grid:
         part = values[tuple(slice(*self.span[letter]) for letter in letters)].transpose(order)
         return part.reshape([self.length(x) if x in letters else 1 for x in self.letters])
 
-    def _negate(self, body):
+    def _negate(self, body: Node) -> Rounded:
         return -self.eval(body)
 
-    def _binary(self, op, left, right):
+    def _binary(self, op: str, left: Node, right: Node) -> Rounded:
         a, b = self.eval(left), self.eval(right)
         match op:
             case "+":
@@ -181,28 +189,28 @@ class _Grid:
             case "**":
                 return a.power(b)
         exact = {"//": np.floor_divide, "%": np.mod}[op]
-        return Rounded(exact(a.value, b.value), np.float64(0))
+        return Rounded(exact(a.value, b.value))
 
-    def _stream(self, word, n):
-        return Rounded(mcg31m1(int(self.eval(word).value.item()), self.eval(n).value), np.float64(0))
+    def _stream(self, word: Node, n: Node) -> Rounded:
+        return Rounded(mcg31m1(int(self.eval(word).value.item()), self.eval(n).value))
 
-    def _compare(self, op, left, right):
+    def _compare(self, op: str, left: Node, right: Node) -> Rounded:
         a, b = self.eval(left).value, self.eval(right).value
         result = {"==": np.equal, "<=": np.less_equal, "<": np.less, ">=": np.greater_equal,
                   ">": np.greater}[op](a, b)
-        return Rounded(result.astype(np.float64), np.float64(0))
+        return Rounded(result.astype(np.float64))
 
-    def _where(self, condition, yes, no):
+    def _where(self, condition: Node, yes: Node, no: Node) -> Rounded:
         chosen = self.eval(condition)
         self.choosing += 1
-        yes, no = self.eval(yes), self.eval(no)
+        one, other = self.eval(yes), self.eval(no)
         self.choosing -= 1
-        return chosen.where(yes, no)
+        return chosen.where(one, other)
 
-    def _call(self, name, body):
+    def _call(self, name: str, body: Node) -> Rounded:
         return self.eval(body).apply(FUNCTIONS[name])
 
-    def _reduce(self, name, over, body, *rest):
+    def _reduce(self, name: str, over: list[Node], body: Node, *rest: Node) -> Rounded:
         letters = [item[1] for item in over]
         if name == "sum" and len(parts := factors(body)) > 1:
             return self._sum_of_products(parts, letters)
@@ -211,17 +219,18 @@ class _Grid:
         shape = list(np.broadcast_shapes(value.value.shape, (1,) * len(self.letters)))
         for axis, letter in zip(axes, letters, strict=True):
             shape[axis] = self.sizes[letter]
-        value = Rounded(np.broadcast_to(value.value, shape), np.broadcast_to(value.error, shape))
+        values = np.broadcast_to(value.value, shape)
         if name == "nth_largest":
-            return self._nth_largest(value.value, axes[0], self.eval(rest[0]).value)
-        return getattr(value, name)(axes)
+            return self._nth_largest(values, axes[0], self.eval(rest[0]).value)
+        value = Rounded(values, np.broadcast_to(value.error, shape))
+        return value.sum(axes) if name == "sum" else value.max(axes)
 
-    def _nth_largest(self, values, axis, n):
+    def _nth_largest(self, values: np.ndarray, axis: int, n: Numbers) -> Rounded:
         order = np.argsort(-values, axis=axis, kind="stable")
         n = np.broadcast_to(n, [1 if a == axis else size for a, size in enumerate(
             np.broadcast_shapes(np.shape(n), [1 if a == axis else s for a, s in enumerate(values.shape)]))])
         order = np.broadcast_to(order, [values.shape[axis] if a == axis else s for a, s in enumerate(n.shape)])
-        return Rounded(np.take_along_axis(order, n.astype(np.int64), axis).astype(np.float64), np.float64(0))
+        return Rounded(np.take_along_axis(order, n.astype(np.int64), axis).astype(np.float64))
 
     def _plain_product(self, node: Node) -> list[Node] | None:
         """The factors, when `node` only multiplies whole arrays read at plain letters."""
@@ -239,16 +248,16 @@ class _Grid:
         along = [[x for x, length in zip(self.letters, shape, strict=True) if length > 1] for shape in shapes]
         keep = [letter for letter in self.letters if letter not in over and any(letter in own for own in along)]
 
-        def product(arrays):
-            pairs = []
+        def product(arrays: Sequence[Numbers]) -> np.ndarray:
+            pairs: list[Any] = []  # an array, then the numbers of its axes, as `einsum` takes them
             for array, shape, letters in zip(arrays, shapes, along, strict=True):
                 pairs += [np.broadcast_to(array, shape).reshape([self.length(x) for x in letters]),
                           [number[x] for x in letters]]
-            return np.einsum(*pairs, [number[letter] for letter in keep], optimize=True) * repeat
+            return np.asarray(np.einsum(*pairs, [number[letter] for letter in keep], optimize=True) * repeat)
 
         used = {letter for own in along for letter in own}
-        repeat = np.prod([self.sizes[letter] for letter in over if letter not in used])
-        count = np.prod([self.sizes[letter] for letter in over])
+        repeat = math.prod(self.sizes[letter] for letter in over if letter not in used)
+        count = math.prod(self.sizes[letter] for letter in over)
         magnitudes = [np.abs(part.value) for part in parts]
         bound = sum_error(count) * product(magnitudes) + SMALLEST * count
         for n, part in enumerate(parts):

@@ -14,7 +14,8 @@ import numpy as np
 UNIT = 2.0**-24  # unit roundoff of float32
 SMALLEST = 2.0**-126  # smallest normal float32: what is below may lose digits, or become 0
 
-ErrorRule = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+Numbers = np.ndarray | np.float64  # float64 of any shape; of none, an operation of NumPy gives the scalar
+ErrorRule = Callable[[Numbers, Numbers, Numbers], Numbers]
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Function:
     """
 
     name: str
-    numpy: Callable[[np.ndarray], np.ndarray]
+    numpy: Callable[[Numbers], Numbers]
     error: ErrorRule
     derivative: str
     javascript: str
@@ -40,19 +41,19 @@ class Function:
     domain: tuple[float, float] = (-math.inf, math.inf)
 
 
-def carried(slope: Callable[[np.ndarray, np.ndarray], np.ndarray | float], units: float = 1) -> ErrorRule:
+def carried(slope: Callable[[Numbers, Numbers], Numbers | float], units: float = 1) -> ErrorRule:
     """What the error of x becomes, by |f′| or a bound of it, and so many unit roundoffs of the value itself."""
     return lambda x, y, error: slope(x, y) * error + units * UNIT * np.abs(y) + SMALLEST
 
 
-def _erf(x: np.ndarray) -> np.ndarray:
+def _erf(x: Numbers) -> np.ndarray:
     flat = np.ravel(x)
-    return np.fromiter(map(math.erf, flat.tolist()), np.float64, flat.size).reshape(np.shape(x))
+    return np.array([math.erf(each) for each in flat.tolist()], np.float64).reshape(np.shape(x))
 
 
-def _half_slope(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _half_slope(x: Numbers, y: Numbers) -> np.ndarray:
     """1 / 2√x; at 0 nothing is carried, since the slope there bounds nothing."""
-    return np.divide(0.5, y, out=np.zeros_like(y), where=y > 0)
+    return np.asarray(np.divide(0.5, y, out=np.zeros_like(y), where=y > 0))
 
 
 # Abramowitz and Stegun 1964: 7.1.6 (series), in which every term is positive and nothing cancels, and 7.1.14

@@ -31,10 +31,11 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from tracer.ops.functions import FUNCTIONS
 
-Node = list
+Node = list[Any]  # its kind, then nodes, lists of nodes, names and numbers
 
 REDUCTIONS = {"sum", "max", "nth_largest"}
 _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
@@ -62,7 +63,7 @@ class Equation:
         """The settings that the body names."""
         return [node[1] for node in walk(self.body) if node[0] == "name" and node[1] not in CONSTANTS]
 
-    def to_json(self) -> list:
+    def to_json(self) -> list[Any]:
         return [self.name, self.index, self.body]
 
 
@@ -73,12 +74,32 @@ class Kind:
     `targets` maps the name of each array the kind can make to the equations that make it; the last
     equation defines the target, the ones before are intermediate values shown in the working.
     A gradient target is named ``d_<operand>``, and reads ``d_<output>``.
+
+    `place`: where in a model a module of the kind may stand, "norm" or "activation"; "" where no setting chooses it.
+    `torch`: the same in PyTorch, as a function of the operands and settings by name that calls methods of tensors
+    alone; batch axes come before the axes of an operand.  `symbols`: LaTeX for the names in its equations.
     """
 
     name: str
     source: str
     targets: dict[str, list[Equation]]
-    inputs: tuple[str, ...] = field(default=())
+    place: str = ""
+    torch: Callable[..., Any] | None = None
+    symbols: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def in_torch(self) -> Callable[..., Any]:
+        """The PyTorch form.  Raises `ValueError` for a kind that states none."""
+        if self.torch is None:
+            raise ValueError(f"kind {self.name} states no PyTorch form")
+        return self.torch
+
+    @property
+    def parameters(self) -> dict[str, list[Node]]:
+        """What a module of the kind holds itself → its index: all that ``out`` reads beside ``x`` and other outputs."""
+        reads = [read for equation in self.targets["out"] for read in equation.reads]
+        defined = {"x", *self.targets, *(equation.name for equation in self.targets["out"])}
+        return {name: index for name, index in reads if name not in defined}
 
     def operands(self, target: str) -> list[str]:
         """Names that `target` reads but does not define, in order of appearance."""
@@ -116,7 +137,7 @@ def transform(node: Node, change: Callable[[Node], Node | None]) -> Node:
     return [_transform_part(part, change) for part in node]
 
 
-def _transform_part(part, change):
+def _transform_part(part: Any, change: Callable[[Node], Node | None]) -> Any:
     if not isinstance(part, list) or not part:
         return part
     if isinstance(part[0], list):
@@ -178,8 +199,8 @@ def _equation(statement: ast.stmt, letters: set[str]) -> Equation:
 
 def _axes(items: list[ast.expr], where: ast.AST) -> list[Node]:
     """Different letters, or ``...``: what an array ranges over, and what a reduction binds."""
-    nodes = [ELLIPSIS if _is_ellipsis(i) else ["letter", i.id] for i in items
-             if _is_ellipsis(i) or isinstance(i, ast.Name)]
+    nodes: list[Node] = [["letter", i.id] if isinstance(i, ast.Name) else ELLIPSIS for i in items
+                         if isinstance(i, ast.Name) or _is_ellipsis(i)]
     if len(nodes) < len(items) or any(nodes.count(node) > 1 for node in nodes):
         raise _outside(where)
     return nodes
@@ -190,7 +211,9 @@ def _is_ellipsis(node: ast.expr) -> bool:
 
 
 def _expression(node: ast.expr, letters: set[str]) -> Node:
-    read = lambda child: _expression(child, letters)  # noqa: E731
+    def read(child: ast.expr) -> Node:
+        return _expression(child, letters)
+
     match node:
         case ast.Constant(value=value) if type(value) in (int, float):
             return ["number", value]
@@ -209,7 +232,7 @@ def _expression(node: ast.expr, letters: set[str]) -> Node:
     raise _outside(node)
 
 
-def _call(node: ast.Call, name: str, args: list[ast.expr], read: Callable) -> Node:
+def _call(node: ast.Call, name: str, args: list[ast.expr], read: Callable[[ast.expr], Node]) -> Node:
     match name, args:
         case ("sum" | "max"), [binder, body]:
             return ["reduce", name, _binder(binder, node), read(body)]

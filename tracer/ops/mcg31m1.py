@@ -23,8 +23,8 @@ def _powers(count: int) -> np.ndarray:
     return powers
 
 
-def mcg31m1(word: int, n: np.ndarray) -> np.ndarray:
+def mcg31m1(word: int, n: np.ndarray | np.float64) -> np.ndarray:
     """The n-th numbers, in [0, 1), float64, of the stream that the 32-bit `word` starts."""
-    n = np.asarray(n, dtype=np.int64)
+    places = np.asarray(n, dtype=np.int64)
     start = word % MODULUS or 1
-    return start * _powers(int(n.max(initial=0)) + 1)[n] % MODULUS / MODULUS
+    return np.asarray(start * _powers(int(places.max(initial=0)) + 1)[places] % MODULUS / MODULUS)

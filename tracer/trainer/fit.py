@@ -27,23 +27,15 @@ from tracer.model.gpt import GPT
 from tracer.model.kernel_probe import described, kernels_used, warn_unless_pinned
 from tracer.storage.atomic import write_atomically
 from tracer.storage.lock import check_free, only_writer
-from tracer.trainer.checkpoints import RunCheckpoint, load_parameters, load_run, save_run
-from tracer.trainer.corpus import (
-    Data,
-    check_length,
-    check_same_files,
-    check_same_tokenizer,
-    load_data,
-    random_starts,
-    windows,
-)
-from tracer.trainer.evaluation import split_loss, window_starts
+from tracer.trainer.checkpoints import RunCheckpoint, load_parameters, save_run
+from tracer.trainer.corpus import check_length, load_data, random_starts, windows
+from tracer.trainer.evaluation import evaluation_starts, split_loss
 from tracer.trainer.log import RunLog, read_log
 from tracer.trainer.memory import check_memory
 from tracer.trainer.processes import Processes
 from tracer.trainer.schedule import learning_rate
 from tracer.trainer.settings import BEST, LAST, SETTINGS, FitSettings
-from tracer.trainer.setup import make_model, make_optimizer, parallel, precision_of
+from tracer.trainer.setup import make_model, make_optimizer, parallel, precision_of, saved_run
 from tracer.trainer.throughput import measured_peak
 
 LOG = "log.jsonl"
@@ -96,7 +88,7 @@ class Fit:
         check_length(self.data, settings.context)
         self.precision = precision_of(settings.precision, device)
         self._seen = _stamp(self.folder / LAST)
-        saved = self._saved(settings, resume)
+        saved = saved_run(self.folder, self.data, settings, resume)
         if settings.pin_kernels:
             warn_unless_pinned()
         torch.manual_seed(settings.seed)
@@ -112,7 +104,7 @@ class Fit:
         self._log: RunLog | None = None
         if saved:
             self._restore(saved)
-        self._train_starts, self._validation_starts = _evaluation_starts(self.data, settings.context)
+        self._train_starts, self._validation_starts = evaluation_starts(self.data, settings.context)
 
     @property
     def kernels(self) -> str:
@@ -127,6 +119,7 @@ class Fit:
 
     @property
     def tokens_per_update(self) -> int:
+        """Of all processes together."""
         return self.settings.batch * self.settings.accumulation * self.settings.context
 
     def peak(self) -> float:
@@ -281,28 +274,6 @@ class Fit:
             self._seen = _stamp(self.folder / LAST)
         self.saved = self.done
 
-    def _saved(self, settings: FitSettings, resume: bool) -> RunCheckpoint | None:
-        path = self.folder / LAST
-        if not resume:
-            if path.exists():
-                raise UserError(f"{self.folder} holds a run already: go on with --resume, or choose another --output")
-            return None
-        if not path.exists():  # killed before the first checkpoint
-            if not (self.folder / SETTINGS).exists():
-                raise UserError(f"{self.folder} holds no run to resume: leave --resume out")
-            return None
-        saved = load_run(path)
-        if saved.update > settings.updates:
-            raise UserError(f"{path} has {saved.update} updates done, more than {settings.updates}: resume with "
-                            f"--updates {saved.update} or more")
-        if settings.pretrained != saved.settings.pretrained:
-            started = f"from {saved.settings.pretrained!r}" if saved.settings.pretrained else "from scratch"
-            raise UserError(f"the run of {path} was started {started}, not from {settings.pretrained!r}: resume "
-                            "without --pretrained, or choose another --output")
-        check_same_tokenizer(self.data.tokenizer, saved.tokenizer, path)
-        check_same_files(self.data, saved.files, path)
-        return saved
-
     def _restore(self, saved: RunCheckpoint) -> None:
         path = self.folder / LAST
         load_parameters(self.model, saved.parameters, path)
@@ -343,11 +314,6 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
     except OSError:
         return None
     return status.st_ino, status.st_mtime_ns, status.st_size
-
-
-def _evaluation_starts(data: Data, context: int) -> tuple[np.ndarray, np.ndarray]:
-    validation = window_starts(len(data.validation), context)
-    return window_starts(len(data.train), context, at_most=-(-len(validation) // 4)), validation
 
 
 def _mixed_seed(*parts: int) -> int:

@@ -12,10 +12,10 @@ from tracer.model.config import Config
 from tracer.model.gpt import GPT
 from tracer.model.optimizer import decays
 from tracer.model.pretrained import drop_padding, from_pretrained
-from tracer.trainer.checkpoints import RunCheckpoint, check_shape
-from tracer.trainer.corpus import Data
+from tracer.trainer.checkpoints import RunCheckpoint, check_shape, load_run
+from tracer.trainer.corpus import Data, check_same_files, check_same_tokenizer
 from tracer.trainer.processes import Processes
-from tracer.trainer.settings import LAST, FitSettings
+from tracer.trainer.settings import LAST, SETTINGS, FitSettings
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -40,12 +40,39 @@ def make_model(settings: FitSettings, data: Data, saved: RunCheckpoint | None,
         check(model.config, settings)
         return model
     config = Config(data.tokenizer.vocabulary_size, settings.context, settings.width, settings.heads, settings.blocks,
-                    settings.dropout)
+                    settings.dropout, settings.activation, norm=settings.norm)
     if saved:
-        check_shape(saved.config, config, Path(settings.output) / LAST)
+        check_shape(saved.config, config, Path(settings.output) / LAST, kinds=not settings.pretrained)
         config = replace(saved.config, dropout=settings.dropout)
     check(config, settings)
     return GPT(config, explicit=False)
+
+
+def saved_run(folder: Path, data: Data, settings: FitSettings, resume: bool) -> RunCheckpoint | None:
+    """The run in `folder` that is gone on with; None where one starts, or was killed before its first checkpoint.
+
+    Raises `UserError` for a run that is not to be resumed or cannot be with these settings and this data.
+    """
+    path = folder / LAST
+    if not resume:
+        if path.exists():
+            raise UserError(f"{folder} holds a run already: go on with --resume, or choose another --output")
+        return None
+    if not path.exists():  # killed before the first checkpoint
+        if not (folder / SETTINGS).exists():
+            raise UserError(f"{folder} holds no run to resume: leave --resume out")
+        return None
+    saved = load_run(path)
+    if saved.update > settings.updates:
+        raise UserError(f"{path} has {saved.update} updates done, more than {settings.updates}: resume with "
+                        f"--updates {saved.update} or more")
+    if settings.pretrained != saved.settings.pretrained:
+        started = f"from {saved.settings.pretrained!r}" if saved.settings.pretrained else "from scratch"
+        raise UserError(f"the run of {path} was started {started}, not from {settings.pretrained!r}: resume "
+                        "without --pretrained, or choose another --output")
+    check_same_tokenizer(data.tokenizer, saved.tokenizer, path)
+    check_same_files(data, saved.files, path)
+    return saved
 
 
 def _pretrained(settings: FitSettings, data: Data) -> GPT:
@@ -69,6 +96,7 @@ def precision_of(name: str, device: torch.device) -> torch.dtype:
 
 
 def parallel(model: nn.Module, processes: Processes) -> nn.Module:
+    """The model, in several processes with its gradients averaged over them."""
     if processes.world == 1:
         return model
     devices = [processes.device.index] if processes.device.type == "cuda" else None
