@@ -17,16 +17,19 @@ from typing import TypeVar
 import jinja2
 
 from site_builder.compiled import compiled, formulas
+from site_builder.controls import controls
 from site_builder.data import route_data
-from site_builder.experiments import fixed, read_experiments, tell
+from site_builder.experiments import read_experiments, tell
+from site_builder.experiments_page import shown
+from site_builder.frame import language_links, page_links
+from site_builder.home import chapter_lists, route_card, states
 from site_builder.language import Language, languages
 from site_builder.modules import ENTRY, modules_script, policy
 from site_builder.network_map import Map, network_map
 from site_builder.output import replacing, resolved
 from site_builder.pages import chapters as route_chapters
 from site_builder.pages import told
-from site_builder.parts import Parts, number_in_prose
-from site_builder.rounds import percent, tree
+from site_builder.parts import Parts
 from site_builder.stamp import STAMP, stamp
 from site_builder.strings import Strings
 from site_builder.verified import read_recording
@@ -37,6 +40,7 @@ from tracer.format.origin import Origin, check_set, origin_of
 from tracer.resources import STATIC, TEMPLATES
 from tracer.storage.together import ARRAYS, NEW, newest
 
+ROOT = "../"  # the way from a page of a language to the folder of the site
 ROUTES = ("training", "generation")
 T = TypeVar("T")
 MORE_ROUTES = ("long",)  # shown where there is a recording of it
@@ -74,7 +78,7 @@ def _write_site(traces: Path, folder: Path) -> None:
     for language in languages().values():
         _write_home(site, language, {route: told[language.code] for route, (_, told) in
                                      zip(site.routes, written, strict=True)})
-    site.write("index.html", "index.html")
+    site.write("index.html", "index.html", languages=list(languages().values()))
     styles = [language.style for language in languages().values()]
     styles.append((STATIC / "css" / "two-routes.css").read_text(encoding="utf-8"))
     (folder / "two-routes.css").write_text("".join(styles), encoding="utf-8", newline="\n")
@@ -115,11 +119,13 @@ class _Site:
 
     def page(self, path: str, template: str, language: Language, **context: object) -> None:
         """Write a page of one language."""
-        self.write(f"{language.code}/{path}", template, language=language, words=Strings(language), root="../",
-                   routes=self.routes, has_experiments=self.has_experiments, percent=percent, entry=ENTRY, **context)
+        strings, name = Strings(language), Path(path).stem
+        self.write(f"{language.code}/{path}", template, language=language, words=strings, root=ROOT,
+                   page_links=page_links(name, self.routes, self.has_experiments, strings),
+                   language_links=language_links(name, language), **context)
 
     def write(self, path: str, template: str, **context: object) -> None:
-        text = _templates().get_template(template).render(languages=languages().values(), policy=policy(), **context)
+        text = _templates().get_template(template).render(policy=policy(), **context)
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / path).write_text(text, encoding="utf-8", newline="\n")
 
@@ -150,7 +156,8 @@ def _write_route_page(site: _Site, parts: Parts, language: Language) -> _Told:
     chapters = route_chapters(parts, language)
     titles = {page.id: page.title for chapter in chapters for page in chapter.pages}
     small = network_map(trace, titles, strings)
-    site.page(f"{route}.html", "route.html", language, page=route, chapters=chapters, map=small, tree=tree(trace))
+    site.page(f"{route}.html", "route.html", language, page=route, chapters=chapters, total=len(titles), map=small,
+              controls=controls(route, ROOT, strings), entry=ENTRY)
     return _Told(told(parts, language, HOME_PROSE.get(route, [])),
                  [(chapter.pages[0].id, chapter.title) for chapter in chapters],
                  small, network_map(trace, titles, strings, columns=True))
@@ -160,14 +167,17 @@ def _write_experiments(site: _Site) -> None:
     experiments = read_experiments(site.traces)
     for language in languages().values() if experiments else ():
         (title, lead), found = tell(experiments, language)
-        site.page("experiments.html", "experiments.html", language, page="experiments", title=title, lead=lead,
-                  experiments=found, fixed=fixed, num=number_in_prose)
+        site.page("experiments.html", "experiments.html", language, title=title, lead=lead,
+                  experiments=shown(found, language))
 
 
 def _write_home(site: _Site, language: Language, told: dict[str, _Told]) -> None:
     prose = {key: text for one in told.values() for key, text in one.prose.items()}
-    site.page("index.html", "home.html", language, page="index", prose=prose, map=told["training"].map,
-              wide_map=told["training"].wide_map, chapters={route: one.chapters for route, one in told.items()})
+    strings = Strings(language)
+    site.page("index.html", "home.html", language, lead=prose["home: lead"], states_text=prose["home: states"],
+              routes=[route_card(route, *prose[f"home: {route}"], strings) for route in ROUTES], states=states(strings),
+              map=told["training"].map, wide_map=told["training"].wide_map, has_experiments=site.has_experiments,
+              chapters=chapter_lists({route: one.chapters for route, one in told.items()}, strings))
 
 
 @cache

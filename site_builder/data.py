@@ -6,6 +6,8 @@ script that hands its content to ``twoRoutes.receive(name, content)``.
 
 import base64
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import orjson
@@ -15,13 +17,13 @@ from site_builder.labels import isolated
 from site_builder.notation import Notation
 from site_builder.source import torch_sources
 from site_builder.symbols import symbol_text
-from tracer.format.trace import AXES, DTYPES, Array, Step, Trace, structure_to_json
+from tracer.format.trace import AXES, DTYPES, Array, Step, Trace
 from tracer.ops import KINDS
 from tracer.ops.language import walk
 from tracer.ops.replay import Replay, bound_equations
 
 
-def script(name: str, content) -> bytes:
+def script(name: str, content: object) -> bytes:
     """A classic script that hands over `content`.  Safe for any text: nothing in it can end the script."""
     body = orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY).replace(b"<", b"\\u003c")
     body = body.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
@@ -56,7 +58,7 @@ def route_data(trace: Trace) -> RouteData:
     return data
 
 
-def labels_of(trace: Trace, labels: dict) -> list[str]:
+def labels_of(trace: Trace, labels: dict[str, Any]) -> list[str]:
     return next(_shown(trace, name) for name, own in trace.labels.items() if own is labels)
 
 
@@ -65,14 +67,14 @@ def _shown(trace: Trace, name: str) -> list[str]:
 
 
 def _file_chunk(array: Array) -> str:
-    return "array-" + array.file.removeprefix("arrays/").removesuffix(".json")
+    return "array-" + Path(array.file or "").stem
 
 
-def _label_chunk(labels: dict) -> str:
-    return "labels-" + labels["file"].removeprefix("arrays/").removesuffix(".json")
+def _label_chunk(labels: dict[str, Any]) -> str:
+    return "labels-" + Path(labels["file"]).stem
 
 
-def encode(values: np.ndarray) -> str:
+def encode(values: np.ndarray[Any, Any]) -> str:
     """Little-endian bytes as base64: exact, NaN and infinities included."""
     return base64.b64encode(np.ascontiguousarray(values).astype(DTYPES[values.dtype.name]).tobytes()).decode()
 
@@ -98,15 +100,15 @@ def _chunks(trace: Trace) -> dict[str, str]:
 
 
 def shown_arrays(trace: Trace, step: Step) -> list[str]:
-    """Arrays of a step in order: what is given, then for each step its operands and what it makes."""
+    """Arrays of a step in order: what is given, then for each operation its operands and what it makes."""
     names = list(step.arrays)
     for operation in step.operations:
         names += [*trace.operations[operation].operands.values(), operation]
     return list(dict.fromkeys(names))
 
 
-def outline(trace: Trace, chunk_of: dict[str, str]) -> dict:
-    """Everything but the numbers: steps with their equations, arrays with their shapes, the chapters."""
+def outline(trace: Trace, chunk_of: dict[str, str]) -> dict[str, Any]:
+    """Everything but the numbers: operations with their equations, arrays with their shapes, the chapters."""
     replay, notation = Replay(trace, AXES), Notation(trace)
     notations = {operation.id: notation(operation) for operation in trace.operations.values()}
     equations: dict[bytes, int] = {}
@@ -115,20 +117,22 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict:
         text = orjson.dumps([eq.to_json() for eq in replay.equations(operation)])
         number = equations.setdefault(text, len(equations))
         operations[operation.id] = {"kind": operation.kind, "target": operation.target, "equations": number,
-                                    "operands": operation.operands, "attributes": operation.settings}
+                                    "operands": operation.operands, "settings": operation.settings}
+        if operation.target.startswith("d_"):
+            operations[operation.id]["is_gradient"] = True
         if notations[operation.id] != operation.kind:
             operations[operation.id]["notation"] = notations[operation.id]
     return {
         "route": trace.route,
         "equations": [orjson.loads(text) for text in equations],
-        "steps": operations,
+        "operations": operations,
         "arrays": {array.name: _array_outline(trace, array, chunk_of) for array in trace.arrays.values()},
         "labels": {name: {"script": _label_chunk(labels), "length": labels["length"]}
                    if isinstance(labels, dict) else _shown(trace, name) for name, labels in trace.labels.items()},
         "firsts": _first_places(trace),
-        "passes": structure_to_json(trace)["passes"],
-        "chapters": [{"id": c.id, "views": [{"id": v.id, "steps": v.operations, "arrays": v.arrays} for v in c.steps]}
-                     for c in trace.chapters],
+        "chapters": [{"id": chapter.id, "steps": [
+            {"id": step.id, "operations": step.operations, "arrays": step.arrays} for step in chapter.steps]}
+            for chapter in trace.chapters],
         "letters": AXES,
         "sampling": _sampling_equations() if trace.make.get("rounds") else {},
         "summary": trace.summary,
@@ -140,20 +144,20 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict:
 
 def _first_places(trace: Trace) -> dict[str, int]:
     """Labels of positions that do not begin with the first one → where they begin: those of the last one alone."""
-    found = {}
+    found: dict[str, int] = {}
     for operation in trace.operations.values():
         start = operation.settings.get({"last_position": "position", "positions": "start"}.get(operation.kind, ""))
         labels = trace.arrays[operation.id].labels.get("position")
         if start and labels:
-            found[labels] = start
+            found[labels] = int(start)
     return found
 
 
-def _sampling_equations() -> dict[str, dict[str, list]]:
+def _sampling_equations() -> dict[str, dict[str, list[Any]]]:
     """What a draw with other settings is computed from: kind → target → equations over candidates."""
     over_candidates = {"softmax", "top_p", "cumulative"}
 
-    def equations(kind: str, target: str) -> list:
+    def equations(kind: str, target: str) -> list[Any]:
         own = (bound_equations(kind, target, lambda name: [AXES["candidate"]]) if kind in over_candidates
                else KINDS[kind].targets[target])
         return [equation.to_json() for equation in own]
@@ -170,8 +174,8 @@ def _symbols(notation: str) -> dict[str, str]:
     return {name: symbol_text(notation, name) for name in sorted(names)}
 
 
-def _array_outline(trace: Trace, array: Array, chunk_of: dict[str, str]) -> dict:
-    body: dict = {"shape": array.shape, "axes": array.axes, "dtype": array.dtype}
+def _array_outline(trace: Trace, array: Array, chunk_of: dict[str, str]) -> dict[str, Any]:
+    body: dict[str, Any] = {"shape": array.shape, "axes": array.axes, "dtype": array.dtype}
     if array.labels:
         body["labels"] = array.labels
     if array.same_as:

@@ -71,6 +71,10 @@ class Line:
     arrow: str = ""
     letter: tuple[float, float, str] | None = None
 
+    @property
+    def has_letter(self) -> bool:
+        return bool(self.letter and self.letter[2])
+
 
 @dataclass
 class Joint:
@@ -79,6 +83,10 @@ class Joint:
     x: float
     y: float
     adds: bool
+
+    @property
+    def radius(self) -> float:
+        return 7.5 if self.adds else 4.5
 
 
 @dataclass

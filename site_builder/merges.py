@@ -38,11 +38,11 @@ def merges(trace: Trace, step: Step) -> Merges | None:
         for name in step.operations:
             row = _merged(row, trace.operations[name].settings, names)
             rows.append(row)
-    characters = [(c, len(c.encode())) for c in raw.decode("utf-8", errors="replace")]
+    characters = [("␣" if c == " " else c, len(c.encode())) for c in raw.decode("utf-8", errors="replace")]
     return Merges(characters, [f"{b:02X}" for b in raw], rows)
 
 
-def _merged(row: list[Piece], merge: dict, names: list[str]) -> list[Piece]:
+def _merged(row: list[Piece], merge: dict[str, float], names: list[str]) -> list[Piece]:
     at, made = int(merge["position"]), int(merge["merged"])
     kept = [Piece(piece.id, piece.label, piece.width) for piece in row]
     width = kept[at].width + kept[at + 1].width

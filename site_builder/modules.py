@@ -18,7 +18,7 @@ from urllib.parse import quote
 from site_builder.functions import NAME, functions_module
 from tracer.resources import STATIC
 
-ENTRY = 'import "player";'  # the one script that stands in a page
+ENTRY = 'import "main";'  # the one script that stands in a page
 SOURCES = STATIC / "js"
 
 

@@ -22,7 +22,7 @@ class Node:
     """
 
     key: str
-    kind: str  # "view" (of a step), "input" or "table"
+    kind: str  # "step", "input" or "table"
     opens: str
     array: str
     shape: tuple[int, ...]
@@ -170,7 +170,7 @@ class _Finder:
         array = main_array(self.trace, step)
         owned = [self.parameters[name] for name, readers in self.readers.items()
                  if readers[0] == step.id and name in self.parameters]
-        return Node(step.id, "view", step.id, array, self.trace.arrays[array].shape, owned, step=step,
+        return Node(step.id, "step", step.id, array, self.trace.arrays[array].shape, owned, step=step,
                     place=place(self.trace, step))
 
     def _add_sources(self, group: Group, step: Step) -> None:

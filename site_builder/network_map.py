@@ -26,8 +26,16 @@ class MapNode:
         return self.box.node
 
     @property
+    def text_y(self) -> float:
+        return self.box.y + 16
+
+    @property
+    def shape_x(self) -> float:
+        return self.box.right - 8
+
+    @property
     def style(self) -> str:
-        return f"node {self.node.kind}" + ("" if self.box.alone else " cell")
+        return f"node {self.node.kind}-node" + ("" if self.box.alone else " cell")
 
 
 @dataclass
@@ -41,6 +49,10 @@ class MapPanel:
     width: float
     height: float
     nodes: list[MapNode]
+
+    @property
+    def title_y(self) -> float:
+        return self.y + 18
 
 
 @dataclass

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from functools import partial
 
+from site_builder.beside import ByteRow, Choices, ShownLayers, byte_rows, choices, shown_layers
 from site_builder.formula import OTHERWISE
 from site_builder.labels import isolated
 from site_builder.language import Language
@@ -12,7 +13,7 @@ from site_builder.network_graph import main_array, place
 from site_builder.notation import source
 from site_builder.parts import Part, Parts, number_in_prose
 from site_builder.prose import find_section, name_of, render, render_title
-from site_builder.rounds import Byte, Layers, bytes_of, careless, layers
+from site_builder.rounds import bytes_of, careless, layers
 from site_builder.strings import Strings, count
 from tracer.format.trace import Chapter, Pass, Step
 
@@ -26,6 +27,11 @@ class StepPart:
     formulas: list[str]
     shape: str
     table: dict | None
+
+    @property
+    def reads(self) -> bool:
+        """Whether it was made from others, so that their tables stand beside it."""
+        return len(self.part.legend) > 1
 
 
 @dataclass
@@ -54,10 +60,10 @@ class Page:
     parts: list[StepPart]
     module: str
     merges: Merges | None
-    layers: Layers | None
-    bytes: list[Byte]
+    layers: ShownLayers | None
+    bytes: list[ByteRow]
     careless: str
-    choices: int  # the round whose choices are shown; 0: none
+    choices: Choices | None
 
 
 @dataclass
@@ -112,8 +118,10 @@ class _Writer:
             self.title(step, chapter, render_title(section.title, figures)),
             render(section.body, figures), render(section.misread, figures),
             [self.part(name) for name in given], [self.part(name) for name in step.operations], step.id,
-            merges(self.trace, step), layers(self.trace, chapter, step), rows := bytes_of(self.trace, step),
-            careless(self.trace, step) if rows else "", step.round if step.kind == "greedy" else 0)
+            merges(self.trace, step), shown_layers(layers(self.trace, chapter, step)),
+            byte_rows(rows := bytes_of(self.trace, step), self.strings),
+            careless(self.trace, step) if rows else "",
+            choices(self.trace, step.round, self.strings) if step.kind == "greedy" else None)
 
     def at(self, step: Step) -> At:
         of = step.of if step.direction == "update" else ""

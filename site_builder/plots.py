@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 NAME_HEIGHT = 16  # units of the picture between two names
 
@@ -56,27 +56,37 @@ class Name:
 
 @dataclass
 class Drawn:
-    """One series as paths; `points` are the ends of its segments."""
+    """One series as a path; `kind` is "line", "line thin" or "area", `points` are the ends of a line's segments."""
 
     look: int
+    kind: str
     path: str
     points: list[tuple[float, float]]
-    thin: bool
-    area: bool
+
+
+@dataclass
+class Tick:
+    """A mark on an axis, its text at (x, y)."""
+
+    path: str
+    text: str
+    x: float
+    y: float
+    is_zero: bool = False
 
 
 @dataclass
 class Plot:
-    """Everything that a template writes down.  Ticks are (place, text)."""
+    """Everything that a template writes down; the name of the horizontal axis ends at (right, caption)."""
 
     size: Size
-    x_ticks: list[tuple[float, str]]
-    y_ticks: list[tuple[float, str]]
-    zero: float | None  # the place of zero on the vertical axis
+    right: float
+    caption: float
+    x_ticks: list[Tick]
+    y_ticks: list[Tick]
     series: list[Drawn]
     names: list[Name]
-    guide: float | None = None
-    inner: tuple[float, float, float, float] = field(default=(0, 0, 0, 0))  # left, right, top, bottom
+    guide: str = ""  # its path
 
 
 def plot(series: list[Series], size: Size, guide: Guide | None = None, zero: bool = False) -> Plot:
@@ -86,8 +96,9 @@ def plot(series: list[Series], size: Size, guide: Guide | None = None, zero: boo
     xs = [x for one in series for x in one.xs] + also
     ys = [y for one in series for y in one.ys] + also + ([guide.value] if guide else [])
     first, last = min(xs), max(xs)
-    x_steps, y_steps = steps(first, last, (right - left) // 43), steps(min(ys), max(ys), (bottom - top) // 42)
-    low, high = min(y_steps[0], *ys), max(y_steps[-1], *ys)
+    x_marks = round_numbers(first, last, (right - left) // 43)
+    y_marks = round_numbers(min(ys), max(ys), (bottom - top) // 42)
+    low, high = min(y_marks[0], *ys), max(y_marks[-1], *ys)
 
     def place_x(x: float) -> float:
         return round(left + (x - first) / ((last - first) or 1) * (right - left), 2)
@@ -95,25 +106,31 @@ def plot(series: list[Series], size: Size, guide: Guide | None = None, zero: boo
     def place_y(y: float) -> float:
         return round(bottom - (y - low) / (high - low) * (bottom - top), 2)
 
-    drawn = [_draw(one, [(place_x(x), place_y(y)) for x, y in zip(one.xs, one.ys, strict=True)], place_y(max(low, 0)))
-             for one in series]
-    return Plot(size, [(place_x(x), tick_text(x, x_steps)) for x in x_steps if first <= x <= last],
-                [(place_y(y), tick_text(y, y_steps)) for y in y_steps], place_y(0) if low <= 0 <= high else None,
-                drawn, _names(series, drawn, right, top, bottom) + (
-                    [Name(right, place_y(guide.value) - 6, guide.name, -1, "end")] if guide else []),
-                place_y(guide.value) if guide else None, (left, right, top, bottom))
+    ends = [[(place_x(x), place_y(y)) for x, y in zip(one.xs, one.ys, strict=True)] for one in series]
+    names = _names(series, ends, right, top, bottom)
+    if guide:
+        names.append(Name(right, place_y(guide.value) - 6, guide.name, -1, "end"))
+    return Plot(
+        size, right, bottom + 34,
+        [Tick(f"M{place_x(x)},{bottom}v5", tick_text(x, x_marks), place_x(x), bottom + 18)
+         for x in x_marks if first <= x <= last],
+        [Tick(f"M{left},{place_y(y)}H{right}", tick_text(y, y_marks), left - 8, place_y(y) + 4, y == 0)
+         for y in y_marks],
+        [_draw(one, points, place_y(max(low, 0))) for one, points in zip(series, ends, strict=True)], names,
+        f"M{left},{place_y(guide.value)}H{right}" if guide else "")
 
 
 def _draw(one: Series, points: list[tuple[float, float]], floor: float) -> Drawn:
     path = "M" + "L".join(f"{x:g},{y:g}" for x, y in points)
     if one.area:
-        path += f"L{points[-1][0]:g},{floor:g}L{points[0][0]:g},{floor:g}Z"
-    return Drawn(one.look, path, points, one.thin, one.area)
+        return Drawn(one.look, "area", f"{path}L{points[-1][0]:g},{floor:g}L{points[0][0]:g},{floor:g}Z", [])
+    return Drawn(one.look, "line thin", path, []) if one.thin else Drawn(one.look, "line", path, points)
 
 
-def _names(series: list[Series], drawn: list[Drawn], right: float, top: float, bottom: float) -> list[Name]:
+def _names(series: list[Series], points: list[list[tuple[float, float]]], right: float, top: float,
+           bottom: float) -> list[Name]:
     """The names of lines beside their ends, moved apart so that none lies on another."""
-    ends = sorted(((line.points[-1], one) for one, line in zip(series, drawn, strict=True)
+    ends = sorted(((line[-1], one) for one, line in zip(series, points, strict=True)
                    if one.name and not one.area), key=lambda end: end[0][1])
     ys = [y for (_, y), _ in ends]
     for i in range(len(ys)):
@@ -135,7 +152,7 @@ def _centred(ys: list[float], ends: list[float], top: float, limit: float) -> fl
     return round(max(top - ys[0], min(limit - ys[-1], wish)), 2)
 
 
-def steps(low: float, high: float, count: int) -> list[float]:
+def round_numbers(low: float, high: float, count: int) -> list[float]:
     """Round numbers (1, 2 or 5 times a power of ten apart), about `count` of them, that span low to high."""
     if not high - low > 1e-9 * max(abs(low), abs(high)):  # beside their size, a float64 tells them hardly apart
         low, high = low - (abs(low) / 2 or 1), high + (abs(high) / 2 or 1)

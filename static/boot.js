@@ -8,24 +8,27 @@
   const PATIENCE = 10000; // ms after the page is read; what comes later still starts
   let started = false;
   let timer = 0;
-  let steps = null; // when they are shown as text: [section, its text, its id]
-  let why = null; // the first thing that went wrong: [what the notice tells, a detail]
+  /** @type {[Element, Element][] | null} */
+  let steps = null; // when they are shown as text: [section, its text]
+  /** @type {{ kind: string, detail: string } | null} */
+  let why = null; // the first thing that went wrong: what the notice tells, and a detail
 
-  const note = (kind, detail = "") => { why ??= [kind, detail]; };
+  const note = (/** @type {string} */ kind, detail = "") => { why ??= { kind, detail }; };
+  const unknown = () => (HTMLScriptElement.supports?.("importmap") ? "failed" : "old");
 
   /** All steps as text, with a sentence on what went wrong. */
   const showText = () => {
     if (started || steps) return;
-    steps = [...document.querySelectorAll("section.step")].map((section) => [section, section.querySelector("noscript"), section.id]);
+    steps = [...document.querySelectorAll("section.step > noscript")].map((text) => [/** @type {Element} */ (text.parentElement), text]);
     for (const [section, text] of steps) {
       const template = document.createElement("template");
       template.innerHTML = text.textContent;
       section.replaceChildren(template.content);
     }
     root.classList.remove("scripts");
-    const [kind, detail] = why ?? [HTMLScriptElement.supports?.("importmap") ? "failed" : "old", ""];
+    const { kind, detail } = why ?? { kind: unknown(), detail: "" };
     const notice = document.getElementById("not-started");
-    notice.textContent = notice.dataset[kind].replace("{what}", detail);
+    if (notice) notice.textContent = (notice.dataset[kind] ?? "").replace("{what}", detail);
     document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
   };
 
@@ -68,8 +71,8 @@
     if (effectiveDirective.startsWith("script-src")) note(blockedURI.startsWith("data") ? "old" : "blocked");
   });
   addEventListener("error", ({ target, message }) => {
-    if (target.src) note("missing", target.getAttribute("src").replace(/^(\.\.\/)+/, ""));
-    else if (message) note(HTMLScriptElement.supports?.("importmap") ? "failed" : "old", message);
+    if (target instanceof HTMLScriptElement) note("missing", target.getAttribute("src")?.replace(/^(\.\.\/)+/, ""));
+    else if (message) note(unknown(), message);
   }, true);
   addEventListener("unhandledrejection", ({ reason }) => note("failed", reason?.message ?? String(reason)));
   addEventListener("load", () => setTimeout(showText));

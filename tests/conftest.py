@@ -1,10 +1,12 @@
 """What the tests share: pinned kernels, the committed recordings, and one recording made afresh."""
 
+import os
+
 from tracer.kernels import pin_kernels
 
-pin_kernels()  # before anything imports torch
+os.environ["OMP_NUM_THREADS"] = "1"  # here and in what tests start: they share the processors
+pin_kernels()  # both before anything imports torch
 
-import os  # noqa: E402
 from collections.abc import Iterator  # noqa: E402
 from dataclasses import dataclass  # noqa: E402
 from functools import partial  # noqa: E402
@@ -13,6 +15,7 @@ from pathlib import Path  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 from browser import ARGUMENTS, find_browser  # noqa: E402
+from made_again import spread_of  # noqa: E402
 from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playwright  # noqa: E402
 from runs import command, float16, prepared, settings  # noqa: E402, F401  (fixtures of training)
 from shared import common_folder, shared_folder, shared_object  # noqa: E402
@@ -79,6 +82,12 @@ def recordings(training_trace, generation_trace) -> dict[str, Trace]:
 def fresh(tokenizer, tmp_path_factory) -> Recording:
     """Recorded once for all tests, which share it: copy before changing anything."""
     return shared_object(common_folder(tmp_path_factory), "fresh", partial(_record, tokenizer))
+
+
+@pytest.fixture(scope="session")
+def spread(training_trace, tmp_path_factory) -> dict[str, float]:
+    """How far rounding may move a number of each array of the first update."""
+    return shared_object(common_folder(tmp_path_factory), "spread", partial(spread_of, training_trace))
 
 
 def _record(tokenizer: Tokenizer) -> Recording:

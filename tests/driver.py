@@ -1,5 +1,7 @@
 """The site's pages in a browser, driven: where they are, what they show, which number is open."""
 
+import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,14 @@ DESK = {"width": 1280, "height": 800}
 
 def steps_of(trace: Trace) -> list[str]:
     return [step.id for chapter in trace.chapters for step in chapter.steps]
+
+
+def one_of_each(names: list[str], draw: random.Random) -> list[str]:
+    """Of names that differ in nothing but their numbers, as those of blocks and rounds do, one that is drawn."""
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        alike.setdefault(re.sub(r"\d+", "", name), []).append(name)
+    return [draw.choice(group) for group in alike.values()]
 
 
 def address(site: Path, route: str, language: str = "en", fragment: str = "") -> str:

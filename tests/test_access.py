@@ -8,6 +8,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from driver import (
+    ALL_ROUTES,
     DESK,
     LANGUAGES,
     PHONE,
@@ -15,6 +16,7 @@ from driver import (
     WORDS,
     address,
     go,
+    one_of_each,
     opened,
     place,
     shortest,
@@ -43,8 +45,8 @@ WIDEST = """async (steps) => {
 
 @pytest.mark.parametrize(("route", "language"), [("training", "zh"), ("generation", "en"), ("long", "zh")])
 def test_a_phone_scrolls_tables_and_never_the_page(new_page, site, recordings, route, language):
-    """At every third step, and with a number open at some."""
-    trace = recordings[route]
+    """At every third step (in generation at every one, of one round each), and with a number open at some."""
+    trace, draw = recordings[route], random.Random(3)
     page = visit(new_page(viewport=PHONE), address(site, route, language))
     for step in [*random.Random(2).sample(steps_of(trace), 4), next(s for s in steps_of(trace) if s.endswith("head"))]:
         go(page, f"#step={step}")
@@ -58,7 +60,7 @@ def test_a_phone_scrolls_tables_and_never_the_page(new_page, site, recordings, r
             assert panel["x"] >= 0
             assert panel["x"] + panel["width"] <= PHONE["width"]
             page.locator("#number .close").click()
-    assert page.evaluate(WIDEST, steps_of(trace)[1::3]) == []
+    assert page.evaluate(WIDEST, one_of_each(steps_of(trace), draw)[::1 if route == "generation" else 3]) == []
 
 
 def test_home_pages_fit_a_phone(new_page, site):
@@ -66,6 +68,20 @@ def test_home_pages_fit_a_phone(new_page, site):
     for name in ("index.html", *(f"{language}/index.html" for language in LANGUAGES)):
         page.goto((site / name).as_uri())
         assert overflow(page) <= 0, name
+
+
+CUT = """() => [...document.querySelectorAll(".top *, .go *")].filter((one) => (
+    getComputedStyle(one).display !== "inline" && one.scrollWidth > one.clientWidth + 1))
+    .map((one) => one.textContent)"""
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("route", ALL_ROUTES)
+def test_on_a_phone_no_word_of_the_header_and_the_buttons_is_cut(new_page, site, route, language):
+    page = visit(new_page(viewport=PHONE), address(site, route, language))
+    assert page.evaluate(CUT) == []
+    assert page.locator(".top").bounding_box()["height"] < 120
+    assert page.locator('[data-go="1"]').inner_text().split() == [WORDS[language]("next"), "→"]
 
 
 def test_a_window_that_changes_its_size(page, site):

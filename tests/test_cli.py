@@ -26,7 +26,7 @@ from tracer.model import layers
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = ("train", "generate", "record", "evaluate", "tokens", "verify", "attention", "heads", "parameters", "sample",
             "prepare", "fit", "experiment")
-ENVIRONMENT = {**os.environ, "COLUMNS": "80", "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
+ENVIRONMENT = {**os.environ, "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"}
 FAST = ("--updates", "3")
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel
+import transformers
 
 from tracer.errors import UserError
 from tracer.library.counting import (
@@ -58,7 +58,8 @@ def test_the_quiz_of_the_second_article():
     assert sum(n for name, n in parts.items() if name.startswith("block")) == 790_016 - 256
     assert parameter_count(QUIZ) == 6_707_712 - 8 * 256
     with torch.device("meta"):
-        reference = GPT2LMHeadModel(GPT2Config(vocab_size=1000, n_positions=512, n_embd=256, n_head=4, n_layer=8))
+        reference = transformers.GPT2LMHeadModel(transformers.GPT2Config(
+            vocab_size=1000, n_positions=512, n_embd=256, n_head=4, n_layer=8))
     assert parameter_count(QUIZ) == sum(p.numel() for p in reference.parameters())
 
 

@@ -159,7 +159,7 @@ def test_the_command_in_a_locale_that_is_not_utf_8(tmp_path):
     """With Python's own way out of such a locale switched off; file name and text are Chinese."""
     path = tmp_path / "文.txt"
     path.write_text(TEXT, encoding="utf-8")
-    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     environment.pop("PYTHONIOENCODING", None)
     code = ("import sys\nfrom tracer.cli.commands import main\nfrom tracer.trainer import corpus as data\n"
             "prompt = sys.argv.pop()\nassert not prompt.isprintable(), 'this locale is UTF-8 after all'\n"

@@ -16,11 +16,11 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from driver import LANGUAGES
 
-from site_builder.experiments import fixed, read_experiments, tell
+from site_builder.experiments import read_experiments, tell
+from site_builder.experiments_page import shown
 from site_builder.language import languages
 from site_builder.modules import policy
-from site_builder.parts import number_in_prose
-from site_builder.plots import Series, Size, plot, steps, tick_text
+from site_builder.plots import Series, Size, plot, round_numbers, tick_text
 from site_builder.strings import Strings
 from tracer.errors import UserError
 from tracer.format.experiment_figures import finish
@@ -198,7 +198,7 @@ OUTSIDE = """() => [...document.querySelectorAll(".plot > div > svg")].flatMap((
     (0, 10, 5, [0, 2, 4, 6, 8, 10]), (0, 0.06, 3, [0, 0.02, 0.04, 0.06]), (-0.03, 0.06, 3, [-0.05, 0, 0.05, 0.1]),
     (1.6, 4.2, 7, [1.5, 2, 2.5, 3, 3.5, 4, 4.5]), (3, 3, 2, [0, 2, 4, 6])])
 def test_ticks_are_round_and_span_what_is_drawn(low, high, count, expected):
-    assert steps(low, high, count) == pytest.approx(expected)
+    assert round_numbers(low, high, count) == pytest.approx(expected)
 
 
 def test_ticks_say_as_many_decimals_as_they_need():
@@ -300,9 +300,8 @@ def test_hostile_text_shows_as_itself(tmp_path, new_page):
     templates = jinja2.Environment(loader=jinja2.FileSystemLoader(ROOT / "templates"), undefined=jinja2.StrictUndefined,
                                    autoescape=True, trim_blocks=True, lstrip_blocks=True)
     (tmp_path / "page.html").write_text(templates.get_template("experiments.html").render(
-        languages=languages().values(), language=languages()["en"], words=Strings("en"), root="", policy=policy(),
-        routes=(), has_experiments=True,
-        page="experiments", title=title, lead=lead, experiments=told, fixed=fixed, num=number_in_prose), "utf-8")
+        language=languages()["en"], words=Strings("en"), root="", policy=policy(), page_links=[], language_links=[],
+        title=title, lead=lead, experiments=shown(told, languages()["en"])), "utf-8")
     (tmp_path / "two-routes.css").write_text("")
     page = new_page(java_script_enabled=False)
     page.goto((tmp_path / "page.html").as_uri())

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from transformers import GPT2LMHeadModel
+import transformers
 
 from tracer.errors import UserError
 from tracer.library.generate import generate, rounds, stream
@@ -96,7 +96,7 @@ def test_more_new_ids_than_memory_was_taken_for(model, monkeypatch):
 
 def test_greedy_ids_are_those_of_transformers(model, tmp_path):
     save_pretrained(model, tmp_path)
-    reference = GPT2LMHeadModel.from_pretrained(tmp_path).eval()
+    reference = transformers.GPT2LMHeadModel.from_pretrained(tmp_path).eval()
     for length in (1, 5, 15):
         ids = torch.tensor([prompt(length)])
         expected = reference.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, pad_token_id=0,

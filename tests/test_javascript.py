@@ -78,14 +78,14 @@ def computations(case: Case, target: str):
         equations = bound_equations(case.kind, target, lambda name, axes=axes: [
             f"{name} axis {axis}" for axis in range(axes[name].ndim)])
         yield ({"equations": [equation.to_json() for equation in equations], "shape": list(shape),
-                "attributes": case.settings,
+                "settings": case.settings,
                 "operands": {n: {"shape": list(v.shape), "values": v.ravel().tolist()} for n, v in needed.items()}},
                compute(case, target, known, shape).ravel())
 
 
 COMPUTE = """async (steps) => {
     const { Computation } = await import("evaluate");
-    const { flatten, unflatten } = await import("store");
+    const { flatten, unflatten } = await import("indices");
     return steps.map(({ equations, operands, settings, shape }) => {
         const source = { shape: (name) => operands[name].shape,
             value: (name, index) => operands[name].values[flatten(index, operands[name].shape)] };

@@ -1,6 +1,7 @@
 """Which kernels compute: asked for before torch is imported, measured afterwards, said when they are others."""
 
 import os
+import pickle
 import subprocess
 import sys
 import warnings
@@ -33,34 +34,37 @@ ROOT = Path(__file__).resolve().parent.parent
 # Other processors, played on this one ------------------------------------------------------------------
 
 FOREIGN = {"MKL_CBWR": "COMPATIBLE", "ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41"}
-MADE_AGAIN = ("tests/test_verify.py::test_a_recording_made_afresh_verifies",
-              "tests/test_reference.py::test_the_recordings_made_again_are_the_committed_ones",
-              "tests/test_reference.py::test_the_first_update_made_again_is_as_near_as_rounding_allows",
-              "tests/test_reference.py::test_losses_after_training", "tests/test_reference.py::test_first_round")
-HANGS_ON_KERNELS = (MADE_AGAIN[0], "tests/test_reference.py", "tests/test_heads.py")
+HANGS_ON_KERNELS = ("tests/test_verify.py::test_a_recording_made_afresh_verifies", "tests/test_reference.py",
+                    "tests/test_made_again.py::test_the_recordings_made_again_are_the_committed_ones",
+                    "tests/test_made_again.py::test_the_first_update_made_again_is_as_near_as_rounding_allows",
+                    "tests/test_heads.py")
 
 
-def passed_with(settings: dict[str, str], tests: tuple[str, ...], folder: Path) -> list[str]:
-    """What pytest prints for `tests` in a process with these settings; it must pass and skip nothing."""
+def printed_with(settings: dict[str, str], *arguments) -> list[str]:
+    """What Python prints for `arguments` in a process with these settings, which must succeed."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    result = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--basetemp={folder / 'run'}",
-                             *tests], capture_output=True, text=True, cwd=ROOT, timeout=600,
-                            env={**environment, "OMP_NUM_THREADS": "1", "COLUMNS": "200", **settings})
+    result = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, cwd=ROOT, timeout=600,
+                            env={**environment, "PYTHONPATH": str(ROOT), "COLUMNS": "200", **settings})
     assert result.returncode == 0, result.stdout[-5000:] + result.stderr
     lines = result.stdout.splitlines()
-    assert " passed" in lines[-1] and not any(word in lines[-1] for word in ("skipped", "deselected", "xfailed"))
-    return lines
-
-
-@pytest.mark.parametrize("settings", [FOREIGN, *({name: value} for name, value in FOREIGN.items())],
-                         ids=["all", *FOREIGN])
-def test_what_hangs_on_kernels_holds_with_others(settings, tmp_path):
-    """A recording made there verifies, and is as near to the committed one as rounding allows."""
-    lines = passed_with(settings, HANGS_ON_KERNELS if settings == FOREIGN else MADE_AGAIN, tmp_path)
     header = next(line for line in lines if line.startswith("kernels: "))
     assert all(f"{name}={value}" in header for name, value in settings.items())
     if kernel_probe.pinned():  # or the processor has no such kernels to choose from
         assert "pinned" not in header
+    return lines
+
+
+def test_what_hangs_on_kernels_holds_with_others(tmp_path):
+    """The figures, and the recordings made there: they verify, and are as near as rounding allows."""
+    lines = printed_with(FOREIGN, "-m", "pytest", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'run'}",
+                         *HANGS_ON_KERNELS)
+    assert " passed" in lines[-1] and not any(word in lines[-1] for word in ("skipped", "deselected", "xfailed"))
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_the_first_update_holds_with_others_of_one_library(name, spread, tmp_path):
+    (tmp_path / "spread").write_bytes(pickle.dumps(spread))
+    printed_with({name: FOREIGN[name]}, "tests/made_again.py", tmp_path / "spread")
 
 
 ALONE = Processes(0, 1, torch.device("cpu"))
@@ -86,7 +90,7 @@ def environment(monkeypatch) -> dict[str, str]:
 
 def test_all_three_libraries_are_asked_before_torch_is_imported(environment):
     assert kernels.pin_kernels() is None
-    assert environment == kernels.PINS == kernels.settings()
+    assert environment == kernels.PINS == kernels.environment()
     assert {name.split("_")[0] for name in environment} == {"ATEN", "ONEDNN", "MKL"}
     assert kernels.pin_kernels() is None
 

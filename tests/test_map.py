@@ -90,7 +90,7 @@ def trace(request, training_trace, generation_trace) -> Trace:
 
 def test_every_step_of_the_pass_stands_once(site, language, trace):
     page = read(site / language / f"{trace.route}.html")
-    steps = [node for node in page.nodes if "view" in node["class"].split()]
+    steps = [node for node in page.nodes if "step-node" in node["class"].split()]
     assert page.maps == 1
     assert sorted(node["data-step"] for node in steps) == sorted(forward_steps(trace))
     assert len({node["data-key"] for node in page.nodes}) == len(page.nodes)
@@ -107,7 +107,7 @@ def test_nodes_lead_to_steps(site, language, trace):
 def test_the_home_page_leads_into_training(site, language, training_trace):
     page = read(site / language / "index.html")
     assert page.maps == 2  # a wide one, and one for narrow windows
-    steps = [node["data-step"] for node in page.nodes if "view" in node["class"].split()]
+    steps = [node["data-step"] for node in page.nodes if "step-node" in node["class"].split()]
     assert sorted(steps) == sorted(2 * forward_steps(training_trace))
     assert all(node["href"] == f"training.html#step={node['data-step']}" for node in page.nodes)
 
@@ -118,7 +118,7 @@ def test_nodes_have_the_title_of_their_step_and_a_short_label(site, language, tr
     for node in read(path).nodes:
         assert node["text"].strip() == node["aria-label"]
         assert 0 < len(node["text"]) <= 16
-        if node["class"].split()[1] == "view":
+        if node["class"].split()[1] == "step-node":
             assert node["title"] == html.unescape(said[node["data-step"]])
 
 
@@ -134,7 +134,7 @@ def test_every_node_and_group_has_words_of_its_own(trace, words):
 
 
 def test_without_words_the_name_of_the_kind_is_the_label():
-    node = Node("a", "view", "a", "a", (), step=Step("a", kind="turn_pairs", role="query"))
+    node = Node("a", "step", "a", "a", (), step=Step("a", kind="turn_pairs", role="query"))
     assert label(Strings("en"), node) == "turn pairs"
     node.step.kind = "layer_norm"  # of a kind that has words, in a role that has none
     assert label(Strings("en"), node) == "layer norm" and label(Strings("zh"), node) == "层归一化"
@@ -180,7 +180,7 @@ def test_other_shapes(other):
     config, training, generation = other
     for trace, chapter in ((training, ""), (generation, "round1")):
         found = network(trace, chapter)
-        steps = [node.opens for node in found.nodes.values() if node.kind == "view"]
+        steps = [node.opens for node in found.nodes.values() if node.kind == "step"]
         assert steps == forward_steps(trace)
         start = "embedding_dropout" if config.dropout and trace is training else "embedding_sum"
         assert [(road.start, road.end) for road in found.roads] == roads_of(config.blocks, start)
@@ -235,7 +235,7 @@ def test_values_go_past_the_scores(training_trace):
 def test_branches_stand_side_by_side_and_roads_in_roads_have_lanes():
     """A network that no recording has: three projections at once, and one residual road around another."""
     keys = ["in", "q", "k", "v", "mix", "inner", "outer"]
-    nodes = {key: Node(key, "view", key, key, (1,)) for key in keys}
+    nodes = {key: Node(key, "step", key, key, (1,)) for key in keys}
     edges = [Edge(a, b, a) for a, b in (("in", "q"), ("in", "k"), ("in", "v"), ("q", "mix"), ("k", "mix"),
                                         ("v", "mix"), ("mix", "inner"), ("inner", "outer"))]
     roads = [Edge("in", "inner", "in"), Edge("in", "outer", "in")]
@@ -408,8 +408,7 @@ def test_without_scripts_map_and_list_are_there(site, new_page):
     expect(page.locator(".switch")).to_be_hidden()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize(("scheme", "viewport"), [("light", WIDE), ("dark", NARROW)], ids=["wide", "narrow"])
 def test_no_complaint_from_axe(site, new_page, scheme, viewport):
     page = new_page(viewport=viewport, color_scheme=scheme)
     page.goto((site / "en" / "training.html").as_uri() + "#step=grad.head")

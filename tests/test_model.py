@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import transformers
 from torch.nn import functional as F
-from transformers import GPT2Config, GPT2LMHeadModel
 
 from tracer.errors import UserError
 from tracer.model.config import Config
@@ -62,7 +62,7 @@ def turned(name: str, tensor: torch.Tensor) -> torch.Tensor:
     return tensor.T if linear else tensor
 
 
-def pair(config: Config, activation: str = "gelu") -> tuple[GPT, GPT2LMHeadModel]:
+def pair(config: Config, activation: str = "gelu") -> "tuple[GPT, transformers.GPT2LMHeadModel]":
     """Our model and theirs with the same weights, in float64, ten times as large as at the start.
 
     With the small weights of the start both forms of GELU, and a square matrix and its transpose, give
@@ -72,7 +72,7 @@ def pair(config: Config, activation: str = "gelu") -> tuple[GPT, GPT2LMHeadModel
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(10).add_(0.1 * torch.randn_like(parameter))  # biases and gains of layer norm move too
-    reference = GPT2LMHeadModel(GPT2Config(
+    reference = transformers.GPT2LMHeadModel(transformers.GPT2Config(
         vocab_size=config.vocabulary, n_positions=config.context, n_embd=config.width, n_head=config.heads,
         n_layer=config.blocks, activation_function=activation, attn_implementation="eager", layer_norm_epsilon=1e-5,
         resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0)).double().eval()

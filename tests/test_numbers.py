@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from driver import ALL_ROUTES, WORDS, address, fragment_of, go, opened, same, ulp, visit
+from driver import ALL_ROUTES, WORDS, address, fragment_of, go, one_of_each, opened, same, ulp, visit
 
 from site_builder.build import ROUTES
 from tracer.format.trace import AXES, Trace
@@ -32,8 +32,9 @@ LAB = """async (route) => {
     const { Store } = await import("store");
     const { Working } = await import("working");
     const { numpyCode } = await import("code");
+    const { usesOf } = await import("uses");
     const store = await Store.open(route, "../");
-    const operands = (array) => Object.values(store.step(array)?.operands ?? {});
+    const operands = (array) => Object.values(store.operation(array)?.operands ?? {});
     window.lab = {
         store,
         async recomputeAll(wanted) {
@@ -45,7 +46,7 @@ LAB = """async (route) => {
             await store.load([array, ...operands(array)]);
             return indices.map((index) => {
                 const computation = store.computation(array);
-                const symbols = store.outline.symbols[store.step(array).notation];
+                const symbols = store.outline.symbols[store.operation(array).notation];
                 const working = new Working(computation, store, symbols).explain(index);
                 const floats = working.reads.filter((read) => store.array(read.array).dtype !== "int64");
                 const terms = working.lines.flatMap((line) => line.terms?.list ?? []);
@@ -55,8 +56,8 @@ LAB = """async (route) => {
             });
         },
         async uses(array, index) {
-            for (const { id } of store.usesOf.get(array) ?? []) await store.load(operands(id));
-            return store.uses(array, index);
+            for (const { id } of store.readers.get(array) ?? []) await store.load(operands(id));
+            return usesOf(store, array, index);
         },
         async code(array, index) {
             await store.load([array, ...operands(array)]);
@@ -123,12 +124,14 @@ OPEN = """async (links) => {
 
 @pytest.mark.parametrize("route", ALL_ROUTES)
 def test_a_number_of_every_step_opens_and_agrees(page, site, recordings, route):
-    """In the panel, by its link: the recorded number whole, and beside it the same one recomputed."""
-    trace, draw, wanted = recordings[route], random.Random(4), []
-    for step in trace.operations:
-        array = trace.arrays[step]
-        if array.size and not array.derived:
-            wanted.append((step, [draw.randrange(length) for length in array.shape]))
+    """In the panel, by its link: the recorded number whole, and beside it the same one recomputed.
+
+    Of steps that repeat in every block or round, in one of them; all are recomputed in the test above.
+    """
+    trace, draw = recordings[route], random.Random(1)
+    stored = [name for name in trace.operations if trace.arrays[name].size and not trace.arrays[name].derived]
+    wanted = [(name, [draw.randrange(length) for length in trace.arrays[name].shape])
+              for name in one_of_each(stored, draw)]
     visit(page, address(site, route))
     found = page.evaluate(OPEN, [fragment_of(trace, step, index) for step, index in wanted])
     wrong = []
@@ -137,7 +140,7 @@ def test_a_number_of_every_step_opens_and_agrees(page, site, recordings, route):
         if not same(shown, trace.values(step)[tuple(index)]) or not agrees or min(apart, scaled) > (
                 ULPS_TWICE if twice else ULPS):
             wrong.append((step, index, shown, agrees, apart, scaled))
-    assert len(wanted) > 200
+    assert len(wanted) > (200 if route == "training" else 70)
     assert wrong == []
 
 

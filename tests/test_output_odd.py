@@ -143,3 +143,20 @@ def test_what_is_no_file_among_recordings_is_not_read_for_the_stamp(tmp_path, pl
     assert soon(lambda: stamp(tmp_path)) != before
     path.unlink()
     assert stamp(tmp_path) == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows opens links as what they lead to")
+@pytest.mark.parametrize("there", [True, False], ids=["to a file", "to nothing"])
+def test_a_link_planted_in_place_of_the_lock_is_not_followed(output, tmp_path, there):
+    elsewhere = tmp_path / "elsewhere"
+    if there:
+        elsewhere.write_text("mine")
+    lock = output.parent / f".{output.name}.two-routes.lock"
+    lock.symlink_to(elsewhere)
+    with pytest.raises(UserError, match="is a link"):
+        publish(output, NEW)
+    assert elsewhere.exists() == there and lock.is_symlink()
+    assert without_list(output) == OLD | MINE
+    lock.unlink()
+    publish(output, NEW)
+    assert without_list(output) == NEW | MINE

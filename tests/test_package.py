@@ -74,7 +74,7 @@ def two_routes_in(package, tmp_path):
         path = os.pathsep.join(map(str, (blocked, package / "lib")))
         return subprocess.run([package / "lib" / "bin" / "two-routes", *arguments], cwd=here, timeout=120,
                               capture_output=True, text=True, encoding="utf-8",
-                              env=environment | {"PYTHONPATH": path, "PYTHONUTF8": "1", "OMP_NUM_THREADS": "1"})
+                              env=environment | {"PYTHONPATH": path, "PYTHONUTF8": "1"})
 
     return call
 

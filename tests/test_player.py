@@ -34,13 +34,11 @@ WALK = """async ([by, most]) => {
 }"""
 
 
-@pytest.mark.parametrize(("route", "language"), [("training", "en"), ("generation", "zh"), ("long", "en")])
-def test_walk_to_the_end_by_the_button_and_some_way_back(page, site, recordings, route, language):
-    steps, words = steps_of(recordings[route]), WORDS[language]
-    visit(page, address(site, route, language))
-    seen = [place(page), *page.evaluate(WALK, [1, 9999])]
-    assert [at["step"] for at in seen] == steps
-    for number, at in enumerate(seen, start=1):
+def said_of_their_place(seen: list[dict], steps: list[str], first: int, language: str) -> None:
+    """Each of the places in a row that were `seen`, from step number `first` on, says which it is."""
+    words = WORDS[language]
+    assert [at["step"] for at in seen] == steps[first - 1:first - 1 + len(seen)]
+    for number, at in enumerate(seen, start=first):
         assert at["others"] == 0
         assert at["where"].endswith(words("step_of", n=number, total=len(steps)))
         assert at["bar"] == number
@@ -51,9 +49,34 @@ def test_walk_to_the_end_by_the_button_and_some_way_back(page, site, recordings,
         assert at["hash"] in ("", f"#step={at['step']}")
         assert at["notice"] == ""
         assert not at["open"]
+
+
+def test_walk_to_the_end_by_the_button_and_some_way_back(page, site, recordings):
+    """Of the shortest route; the next test is about the others."""
+    steps = steps_of(recordings["long"])
+    visit(page, address(site, "long"))
+    seen = [place(page), *page.evaluate(WALK, [1, 9999])]
+    assert len(seen) == len(steps)
+    said_of_their_place(seen, steps, 1, "en")
     assert page.evaluate("document.querySelector('[data-go=\"1\"]').disabled")
     back = page.evaluate(WALK, [-1, 30])
     assert back == seen[-2:-32:-1]
+
+
+@pytest.mark.parametrize(("route", "language"), [("training", "en"), ("generation", "zh")])
+def test_walk_from_each_chapter_into_the_next(page, site, recordings, route, language):
+    """By the button from the last step but one, and at last to the end."""
+    trace = recordings[route]
+    steps = steps_of(trace)
+    visit(page, address(site, route, language))
+    number = 0
+    for chapter in trace.chapters:
+        number += len(chapter.steps)
+        first = max(number - 1, 1)
+        seen = [go(page, f"#step={steps[first - 1]}"), *page.evaluate(WALK, [1, 3])]
+        assert len(seen) == min(4, len(steps) - first + 1)
+        said_of_their_place(seen, steps, first, language)
+    assert page.evaluate("document.querySelector('[data-go=\"1\"]').disabled")
 
 
 @pytest.mark.parametrize("route", ALL_ROUTES)
@@ -245,7 +268,7 @@ TOUCHES = {
     "a number": lambda page: page.locator(".step.current .made td[data-r]").first.click(),
     "a number, by keys": lambda page: page.locator(".step.current .made td[tabindex='0']").first.press("Enter"),
     "a number, by space": lambda page: page.locator(".step.current .made td[tabindex='0']").first.press(" "),
-    "the map": lambda page: page.locator(".map .node.view").nth(4).click(),
+    "the map": lambda page: page.locator(".map .node.step-node").nth(4).click(),
     "a list": lambda page: page.locator(".step.current summary").first.click(),
     "digits": lambda page: page.click('[data-digits="6"]'),
     "a place without a button": lambda page: page.locator(".step.current .say").click(),
@@ -363,7 +386,7 @@ def test_digits(page, site, training_trace):
 
 @pytest.mark.parametrize("go_on", [
     lambda page: page.click('.chapters a[data-chapter="backward"]'),
-    lambda page: page.locator(".map .node.view").nth(3).click(),
+    lambda page: page.locator(".map .node.step-node").nth(3).click(),
     lambda page: page.evaluate("location.hash = '#step=loss'"),
     lambda page: page.locator(".step.current .legend a").first.click(),
     lambda page: page.locator(".step.current .made td[data-r]").first.click(),

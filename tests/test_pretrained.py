@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
-from transformers import GPT2Config, GPT2LMHeadModel
 
 from tracer.errors import UserError
 from tracer.model import pretrained, pretrained_config
@@ -24,9 +24,9 @@ SHAPE = {"vocab_size": 31, "n_positions": 8, "n_embd": 24, "n_head": 3, "n_layer
          "bos_token_id": None, "eos_token_id": None}
 
 
-def theirs(**options) -> GPT2LMHeadModel:
+def theirs(**options) -> "transformers.GPT2LMHeadModel":
     torch.manual_seed(2)
-    model = GPT2LMHeadModel(GPT2Config(**{**SHAPE, **options})).eval()
+    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**{**SHAPE, **options})).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(10).add_(0.1 * torch.randn_like(parameter))
@@ -34,7 +34,7 @@ def theirs(**options) -> GPT2LMHeadModel:
 
 
 @torch.no_grad()
-def difference(ours: GPT, reference: GPT2LMHeadModel) -> float:
+def difference(ours: GPT, reference: "transformers.GPT2LMHeadModel") -> float:
     """Largest difference of the logits of all positions, relative to the largest logit."""
     expected = reference(IDS).logits
     return ((ours(IDS, IDS)[0] - expected).abs().max() / expected.abs().max()).item()
@@ -118,7 +118,7 @@ def test_what_we_save_transformers_loads(tmp_path, kind):
     theirs(**KINDS[kind]).save_pretrained(tmp_path / "theirs")
     model = from_pretrained(tmp_path / "theirs")
     save_pretrained(model, str(tmp_path / "ours"))
-    reference, loading = GPT2LMHeadModel.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    reference, loading = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "ours", output_loading_info=True)
     assert not any(loading[what] for what in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     assert difference(model, reference.eval()) < 1e-5
     again = from_pretrained(tmp_path / "ours")
@@ -132,7 +132,8 @@ def test_the_shapes_of_all_four_sizes(name):
     """Every parameter's name and shape against transformers' own, without memory for their values."""
     shape = GPT2_SHAPES[name]
     with torch.device("meta"):
-        reference = GPT2LMHeadModel(GPT2Config(n_embd=shape["width"], n_head=shape["heads"], n_layer=shape["blocks"]))
+        reference = transformers.GPT2LMHeadModel(transformers.GPT2Config(
+            n_embd=shape["width"], n_head=shape["heads"], n_layer=shape["blocks"]))
         model = GPT(Config(**shape))
     expected = {name.removeprefix("transformer."): p.shape for name, p in reference.named_parameters()}
     parameters = dict(model.named_parameters())

@@ -12,17 +12,9 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 from test_pretrained import IDS, SHAPE, difference, refused, rewrite, theirs
-from transformers import (
-    GPT2Config,
-    GPT2DoubleHeadsModel,
-    GPT2ForQuestionAnswering,
-    GPT2ForSequenceClassification,
-    GPT2ForTokenClassification,
-    GPT2LMHeadModel,
-)
-from transformers.activations import ACT2FN
 from trials import TRIALS
 
 from tracer.cli.open_model import load_model, tokenizer_of
@@ -54,7 +46,7 @@ def folder(tmp_path) -> Path:
 def as_transformers_loads(folder: Path) -> GPT:
     """Our model of the folder, after its logits were compared with those of transformers' own loading."""
     model = from_pretrained(folder)
-    assert difference(model, GPT2LMHeadModel.from_pretrained(folder, dtype=torch.float32).eval()) < 1e-5
+    assert difference(model, transformers.GPT2LMHeadModel.from_pretrained(folder, dtype=torch.float32).eval()) < 1e-5
     return model
 
 
@@ -80,7 +72,7 @@ def test_names_with_what_stands_before_them(folder, before, kind):
 @pytest.mark.parametrize("legacy", [False, True])
 def test_weights_of_every_type_in_every_format_of_torch(folder, dtype, legacy):
     """With the masks of old files, and the tied head in the memory of the table, as torch saves it."""
-    model = GPT2LMHeadModel.from_pretrained(folder).to(dtype)
+    model = transformers.GPT2LMHeadModel.from_pretrained(folder).to(dtype)
     state = {**model.state_dict(), "transformer.h.0.attn.bias": torch.ones(1, 1, 8, 8).tril().bool(),
              "transformer.h.1.attn.masked_bias": torch.tensor(-1e4)}
     (folder / "model.safetensors").unlink()
@@ -127,7 +119,7 @@ def test_far_more_blocks_than_the_files_have_are_refused(folder):
 
 def test_the_language_model_of_one_with_two_heads_is_read(tmp_path):
     torch.manual_seed(5)
-    both = GPT2DoubleHeadsModel(GPT2Config(**SHAPE, num_labels=1)).eval()
+    both = transformers.GPT2DoubleHeadsModel(transformers.GPT2Config(**SHAPE, num_labels=1)).eval()
     both.save_pretrained(tmp_path)
     assert any("multiple_choice_head" in name for name in load_file(tmp_path / "model.safetensors"))
     with torch.no_grad():
@@ -135,11 +127,11 @@ def test_the_language_model_of_one_with_two_heads_is_read(tmp_path):
         assert (from_pretrained(tmp_path)(IDS, IDS)[0] - expected).abs().max() < 1e-5 * expected.abs().max()
 
 
-@pytest.mark.parametrize(("kind", "name"), [(GPT2ForSequenceClassification, "score.weight"),
-                                            (GPT2ForTokenClassification, "classifier.bias"),
-                                            (GPT2ForQuestionAnswering, "qa_outputs.bias")])
+@pytest.mark.parametrize(("kind", "name"), [("GPT2ForSequenceClassification", "score.weight"),
+                                            ("GPT2ForTokenClassification", "classifier.bias"),
+                                            ("GPT2ForQuestionAnswering", "qa_outputs.bias")])
 def test_a_model_that_is_no_language_model_is_refused(tmp_path, kind, name):
-    kind(GPT2Config(**SHAPE)).save_pretrained(tmp_path)
+    getattr(transformers, kind)(transformers.GPT2Config(**SHAPE)).save_pretrained(tmp_path)
     refused(tmp_path, "is none of GPT-2's by config.json")
     refused(tmp_path, "use the checkpoint of a language model alone")
 
@@ -150,7 +142,7 @@ def test_what_is_not_said_is_as_gpt2_has_it(folder):
     configure(folder, drop=("activation_function", "layer_norm_epsilon", "tie_word_embeddings", "n_inner", *DROPOUTS))
     as_transformers_loads(folder)
     (folder / "config.json").write_text('{"model_type": "gpt2"}')
-    ours, reference = read_config(folder), GPT2Config()
+    ours, reference = read_config(folder), transformers.GPT2Config()
     assert (ours.vocabulary, ours.context, ours.width, ours.heads, ours.blocks, ours.norm_eps, ours.dropout) == (
         reference.vocab_size, reference.n_positions, reference.n_embd, reference.n_head, reference.n_layer,
         reference.layer_norm_epsilon, reference.resid_pdrop)
@@ -168,7 +160,7 @@ def test_sizes_under_other_names(folder):
 
 def test_every_activation_is_transformers_own_or_refused(folder):
     read = []
-    for name in ACT2FN:
+    for name in transformers.activations.ACT2FN:
         configure(folder, activation_function=name)
         try:
             as_transformers_loads(folder)
@@ -202,8 +194,9 @@ def padded(request, tmp_path_factory) -> Path:
     """nanoGPT's 50,304 rows.  The padding would be taken before every token."""
     folder = tmp_path_factory.mktemp("padded")
     torch.manual_seed(3)
-    model = GPT2LMHeadModel(GPT2Config(vocab_size=50_304, n_positions=32, n_embd=8, n_layer=1, n_head=2, attn_pdrop=0,
-                                       tie_word_embeddings=request.param == "tied"))
+    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(
+        vocab_size=50_304, n_positions=32, n_embd=8, n_layer=1, n_head=2, attn_pdrop=0,
+        tie_word_embeddings=request.param == "tied"))
     with torch.no_grad():
         model.lm_head.weight *= 20
         model.lm_head.weight[50_257:] = 20 * model.lm_head.weight[40]
@@ -213,7 +206,7 @@ def padded(request, tmp_path_factory) -> Path:
 
 
 def test_the_logits_of_a_padded_vocabulary_are_those_of_its_tokens(padded):
-    reference = GPT2LMHeadModel.from_pretrained(padded).eval()
+    reference = transformers.GPT2LMHeadModel.from_pretrained(padded).eval()
     expected = reference(IDS).logits.detach()
     whole = from_pretrained(padded)
     assert (whole(IDS, IDS)[0] - expected).abs().max() < 1e-5 * expected.abs().max()
@@ -233,7 +226,7 @@ def test_a_padded_vocabulary_is_trained_further_and_saved(padded, tmp_path):
     assert run.model.config.vocabulary == 50_257
     assert math.isfinite(run.update(1).loss)
     save_pretrained(run.model.eval(), tmp_path / "saved")
-    assert difference(run.model, GPT2LMHeadModel.from_pretrained(tmp_path / "saved").eval()) < 1e-5
+    assert difference(run.model, transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "saved").eval()) < 1e-5
 
 
 @pytest.mark.parametrize(("vocabulary", "kept"), [(50_257, 50_257), (50_258, 50_257), (51_200, 50_257),

@@ -130,6 +130,31 @@ def test_language(key, language, section):
         assert bool(CJK.search(plain(text))) == (language == "zh")
 
 
+# Second words for operation (运算), step (步骤), chapter (章) and update (更新); a step is what a learner sees.
+OTHER_WORDS = {
+    "en": r"(?i)optimi[sz]er(?:'s)? steps?\b|\b(?:training|main|optimi[sz]ation|gradient|sub-?)[ -]?steps?\b"
+          r"|\biterations?\b|\boperators?\b|\bops?\b|\bviews?\b|\bstages?\b|\bphases?\b",
+    "zh": r"主步骤|子步骤|小步骤|训练步|优化步|迭代|算子|操作(?!数)|章节|视图|阶段|(?<![\w.])step\b",
+}
+
+
+@pytest.mark.parametrize("language", OTHER_WORDS)
+def test_one_thing_has_one_word(language):
+    other = re.compile(OTHER_WORDS[language])
+    said = {key: plain(" ".join(parts(section))) for key, section in PROSE[language].items()}
+    said |= languages()[language].strings
+    assert {key: found[0] for key, text in said.items() if (found := other.search(text))} == {}
+
+
+def test_second_words_are_found():
+    for text in ("the optimizer's step", "after 3 training steps", "one iteration", "each view"):
+        assert re.search(OTHER_WORDS["en"], text), text
+    for text in ("训练步", "迭代两次", "这个操作", "由 step 改变"):
+        assert re.search(OTHER_WORDS["zh"], text), text
+    assert not re.search(OTHER_WORDS["en"], "the next step of this update")
+    assert not re.search(OTHER_WORDS["zh"], "操作数")
+
+
 @EACH
 def test_titles_are_short(key, language, section):
     said = re.sub(r"\{\{.*?\}\}", "NN", section.title)

@@ -5,25 +5,19 @@ be as far off as rounding explains: `tests/rounding.py` for the first update; af
 rounding about a million times, see `near`.
 """
 
-import copy
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from rounding import spreads
+from made_again import pinned
 from torch.nn import functional as F
 
-from tracer.format.files import save
 from tracer.format.trace import Trace
 from tracer.model.config import Config
 from tracer.model.gpt import GPT
 from tracer.model.random_words import next_word
 from tracer.ops import KINDS, Computation, evaluate, expand_ellipsis
-from tracer.ops.rounded import UNIT
-from tracer.recording.generation import GenerationJob, past_context_job, record_generation
-from tracer.recording.training import TABLE, TrainingJob, record_training
 
 V, D, C, POSITION, TARGET = 50257, 16, 16, 2, 254
 IDS = [17250, 220, 19526, 254, 0]
@@ -41,10 +35,6 @@ def generation(request) -> Trace:
     if request.param == "fresh":
         return request.getfixturevalue("fresh").generation
     return request.getfixturevalue("generation_trace")
-
-
-def pinned(trace: Trace) -> bool:
-    return trace.make["kernels"]["pinned"]
 
 
 # Of the same 120 updates in float64, where no rounding shows that float32 has (`GPT(Config()).double()`, by hand).
@@ -175,133 +165,6 @@ def test_rounds(generation):
     make = generation.make
     assert [make[k] for k in ("prompt", "temperature", "top_k", "seed", "max_new_tokens", "rounds")] == [
         "Hi", 0.8, 5, 7, 10, 5]
-
-
-# Made again ------------------------------------------------------------------------------------------
-
-def first_update_arrays(trace: Trace) -> list[str]:
-    """Everything recorded of the first update and of the same text once more."""
-    later = ("series.", "trained.", "evaluation.", "validation")
-    return [name for name, array in trace.arrays.items() if not array.derived and not name.startswith(later)]
-
-
-def allowed(trace: Trace, spread: dict[str, float], name: str) -> np.ndarray | float:
-    """How far two recordings may be apart: each as far from exact arithmetic as rounding carries a number of the array.
-
-    AdamW's first step moves a parameter by lr·g/(|g| + eps).  Where g is more than its error δ, that changes the
-    step by at most lr·eps·δ/(|g| − δ)²; a gradient that is nothing but rounding (of a key's bias: exactly it is 0)
-    gives any step up to lr.
-    """
-    whole = 2 * spread[name]
-    if not name.startswith("adamw.") or ".after" not in name:
-        return whole
-    parameter = name.removeprefix("adamw.").removesuffix(".used").removesuffix(".after")
-    g = trace.values("grad." + parameter)
-    g = np.abs(g[trace.values("used_ids")] if name.endswith(".used") else g).astype(float)
-    settings, delta = trace.make["settings"], 2 * spread["grad." + parameter]
-    step = settings["lr"] * settings["eps"] * delta / np.maximum(g - delta, 1e-30) ** 2
-    rounded = 16 * UNIT * (settings["lr"] + np.abs(trace.values(name)))
-    return np.minimum(whole, step + 2 * spread[parameter] + rounded)
-
-
-def test_the_committed_recordings_are_pinned(recordings):
-    """Made with the kernels that every machine is asked for, or nobody could make them again."""
-    assert all(map(pinned, recordings.values()))
-    assert {trace.make["torch"] for trace in recordings.values()} == {torch.__version__.split("+")[0]}
-
-
-@pytest.fixture(scope="module")
-def spread(training_trace) -> dict[str, float]:
-    return spreads(training_trace, [*first_update_arrays(training_trace), f"grad.{TABLE}"])
-
-
-def test_the_recordings_made_again_are_the_committed_ones(fresh, recordings, tokenizer):
-    """All 120 updates and what follows from them, bit for bit where the kernels are the pinned ones.
-
-    Others make other bits, or the measurement of the kernels (`tracer.model.kernel_probe`) would be wrong.
-    """
-    job = past_context_job(GenerationJob(), fresh.checkpoint.text, tokenizer, fresh.checkpoint.model.config)
-    long = record_generation(job, fresh.checkpoint, tokenizer, route="long")
-    different = []
-    for route, ours in {"training": fresh.training, "generation": fresh.generation, "long": long}.items():
-        theirs = recordings[route]
-        hashed = "checkpoint_sha256"
-        assert {**ours.make, "kernels": None, hashed: None} == {**theirs.make, "kernels": None, hashed: None}
-        different += [(route, hashed)] * (ours.make.get(hashed) != theirs.make.get(hashed))
-        different += [(route, name) for name in {*ours.arrays, *theirs.arrays} if not same_bits(ours, theirs, name)]
-    assert bool(different) != pinned(fresh.training), different[:5]
-
-
-def test_the_first_update_made_again_is_as_near_as_rounding_allows(fresh, training_trace, spread):
-    """With whatever kernels.  And the comparison can fail: what hangs on no step of AdamW, by a two-hundredth."""
-    assert differences(fresh.training, training_trace, spread) == {}
-    names = {name for name in first_update_arrays(training_trace) if training_trace.values(name).any()
-             and training_trace.values(name).dtype.kind == "f"
-             and not name.startswith(("again.", "receipt.")) and ".after" not in name}
-    assert names <= differences(fresh.training, training_trace, spread, off=5e-3).keys()
-
-
-def differences(ours: Trace, theirs: Trace, spread: dict[str, float], off: float = 0.0) -> dict[str, float]:
-    """Arrays of the first update that are farther apart than rounding explains, and by how much.
-
-    `off`: added to one number of ours, as a part of the array's largest.
-    """
-    names = first_update_arrays(theirs)
-    assert names == first_update_arrays(ours)
-    assert len(names) > 350
-    found = {}
-    for name in names:
-        a, b = ours.values(name), theirs.values(name)
-        assert (a.dtype, a.shape) == (b.dtype, b.shape), name
-        if a.dtype.kind == "i" or not np.isfinite(b).any():
-            assert np.array_equal(a, b), name
-            continue
-        finite = np.isfinite(b)
-        assert np.array_equal(a[~finite], b[~finite]), name  # −∞ in masked scores
-        error = np.where(finite, np.abs(np.where(finite, a, 0).astype(float) - np.where(finite, b, 0)), 0)
-        size = np.where(finite, np.abs(b), 0)
-        error.reshape(-1)[size.argmax()] += off * size.max()
-        beyond = error - allowed(theirs, spread, name)
-        if beyond.max() > 0:
-            found[name] = float(beyond.max())
-    return found
-
-
-def same_bits(ours: Trace, theirs: Trace, name: str) -> bool:
-    if name not in ours.arrays or name not in theirs.arrays:  # another token was drawn
-        return False
-    if theirs.arrays[name].derived:
-        return ours.arrays[name].derived
-    a, b = ours.values(name), theirs.values(name)
-    return (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
-
-
-def test_the_recordings_made_again_have_the_committed_steps(fresh, training_trace, generation_trace):
-    for ours, theirs in ((fresh.training, training_trace), (fresh.generation, generation_trace)):
-        assert [(s.id, s.kind, s.target, s.operands, s.settings) for s in ours.operations.values()] == [
-            (s.id, s.kind, s.target, s.operands, s.settings) for s in theirs.operations.values()]
-        assert [(a.name, a.shape, a.axes) for a in ours.arrays.values()] == [
-            (a.name, a.shape, a.axes) for a in theirs.arrays.values()]
-
-
-def test_recording_twice_gives_the_same_bytes(fresh, tokenizer, tmp_path):
-    training, checkpoint = record_training(TrainingJob(), tokenizer)
-    generation = record_generation(GenerationJob(), checkpoint, tokenizer)
-    save_both(tmp_path / "second", training, generation)
-    save_both(tmp_path / "first", copy.deepcopy(fresh.training), copy.deepcopy(fresh.generation))
-    first, second = files(tmp_path / "first"), files(tmp_path / "second")
-    assert {"training.json", "generation.json"} < first.keys()
-    assert first.keys() == second.keys()
-    assert [name for name in first if first[name] != second[name]] == []
-
-
-def save_both(folder: Path, training: Trace, generation: Trace) -> None:
-    save(training, folder / "training.json")
-    save(generation, folder / "generation.json")
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 # The examples by hand --------------------------------------------------------------------------------

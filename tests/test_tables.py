@@ -67,7 +67,7 @@ def test_labels_beside_numbers(page, site, training_trace):
 TABLE = '.step.current [data-array="{}"] .made'
 
 
-@pytest.mark.parametrize(("view", "name"), [("grad.token_embedding", "grad.token_embedding.weight"), ("head", "head")])
+@pytest.mark.parametrize(("step", "name"), [("grad.token_embedding", "grad.token_embedding.weight"), ("head", "head")])
 def test_long_tables(page, site, training_trace, step, name):
     """50,257 rows: scrolling, searching by id and by text, and the whole array as a file."""
     visit(page, address(site, "training", "en", f"#step={step}"))

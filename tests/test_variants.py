@@ -104,7 +104,7 @@ def test_a_new_kind_is_told_of_by_one_file(with_a_new_norm, language, tmp_path, 
         assert title[direction == "backward"] in text[step]
     name = {"en": "length norm", "zh": "长度归一化"}[language]
     assert any(name in words for step, words in text.items() if step not in norms)  # where others speak of it
-    node = Node("", "view", "", "", (), step=Step("", kind=NEW_NORM, role="attention"))
+    node = Node("", "step", "", "", (), step=Step("", kind=NEW_NORM, role="attention"))
     assert label(Strings(language), node) == name
     assert source(NEW_NORM, languages()[language]) == {"en": "made up",
                                                          "zh": "虚构"}[language]

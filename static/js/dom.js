@@ -1,29 +1,106 @@
-// Small helpers for making elements. Text is always text: nothing from a recording becomes markup.
+// Small helpers for making and finding elements. Text is always text: nothing from a recording becomes markup.
 
-/** h("td", {class: "sel", onclick: f}, "text", child, …) */
+/**
+ * h("td", {class: "sel", onclick: f}, "text", child, …)
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} tag
+ * @param {Attributes} attributes
+ * @param {...Child} children
+ */
 export function h(tag, attributes = {}, ...children) {
   return dress(document.createElement(tag), attributes, children);
 }
 
-/** The same for drawings. */
+/**
+ * The same for drawings.
+ * @template {keyof SVGElementTagNameMap} K
+ * @param {K} tag
+ * @param {Attributes} attributes
+ * @param {...Child} children
+ */
 export function svg(tag, attributes = {}, ...children) {
   return dress(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 }
 
-/** Give an element attributes and further children. */
+/**
+ * Give an element attributes and further children.
+ * @template {Element} E
+ * @param {E} element
+ * @param {Attributes} attributes
+ * @param {Child[]} children
+ */
 export function dress(element, attributes, children = []) {
   for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    if (typeof value === "function") element.addEventListener(name.slice("on".length), value);
     else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, String(value));
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  element.append(...flat(children));
   return element;
 }
 
-/** Buttons under a name, of which one is pressed. */
+/**
+ * @param {Child[]} children
+ * @returns {(Node | string)[]}
+ */
+function flat(children) {
+  return children.flatMap((child) => {
+    if (Array.isArray(child)) return flat(child);
+    return child === null || child === undefined ? [] : [typeof child === "number" ? String(child) : child];
+  });
+}
+
+/**
+ * The element that a page has under this id.
+ * @template {HTMLElement} E
+ * @param {string} id
+ * @param {new () => E} type
+ */
+export function byId(id, type) {
+  const element = document.getElementById(id);
+  if (!(element instanceof type)) throw new Error(`the page has no #${id}`);
+  return element;
+}
+
+/**
+ * The first element that matches: the page has one.
+ * @param {ParentNode} root
+ * @param {string} selector
+ */
+export function first(root, selector) {
+  const element = /** @type {HTMLElement | null} */ (root.querySelector(selector));
+  if (!element) throw new Error(`the page has no ${selector}`);
+  return element;
+}
+
+/**
+ * Every element that matches, in order.
+ * @param {ParentNode} root
+ * @param {string} selector
+ */
+export function all(root, selector) {
+  return [.../** @type {NodeListOf<HTMLElement>} */ (root.querySelectorAll(selector))];
+}
+
+/**
+ * What an event is about, or the closest element around it, that matches.
+ * @param {Event} event
+ * @param {string} selector
+ */
+export function around(event, selector) {
+  const found = event.target instanceof Element ? event.target.closest(selector) : null;
+  return /** @type {HTMLElement | null} */ (found);
+}
+
+/**
+ * Buttons under a name, of which one is pressed.
+ * @param {string} name
+ * @param {string[]} labels
+ * @param {number} chosen
+ * @param {(i: number) => void} choose
+ */
 export function choices(name, labels, chosen, choose) {
-  const press = (i) => {
+  const press = (/** @type {number} */ i) => {
     buttons.forEach((button, j) => button.setAttribute("aria-pressed", String(i === j)));
     choose(i);
   };
@@ -32,24 +109,37 @@ export function choices(name, labels, chosen, choose) {
   return h("div", { class: "pick", role: "group", "aria-label": name }, h("span", {}, name), buttons);
 }
 
-/** Call `draw` with the width of `box` now and whenever it changes. */
+/**
+ * Call `draw` with the width of `box` now and whenever it changes.
+ * @param {Element} box
+ * @param {(width: number) => void} draw
+ */
 export function onWidth(box, draw) {
   let width = 0;
   new ResizeObserver(() => {
-    if (box.clientWidth && box.clientWidth !== width) draw(width = box.clientWidth);
+    if (!box.clientWidth || box.clientWidth === width) return;
+    width = box.clientWidth;
+    draw(width);
   }).observe(box);
 }
 
-/** Keys that `press` takes are not the page's. */
+/**
+ * Keys that `press` takes are not the page's.
+ * @param {Element} element
+ * @param {(key: string) => unknown} press
+ */
 export function onKeys(element, press) {
   element.addEventListener("keydown", (event) => {
-    if (event.altKey || event.ctrlKey || event.metaKey || !press(event.key)) return;
+    if (!(event instanceof KeyboardEvent) || event.altKey || event.ctrlKey || event.metaKey || !press(event.key)) return;
     event.preventDefault();
     event.stopPropagation();
   });
 }
 
-/** Put text on the clipboard; false when the browser does not let a page do that. */
+/**
+ * Put text on the clipboard; false when the browser does not let a page do that.
+ * @param {string} text
+ */
 export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -59,92 +149,30 @@ export async function copy(text) {
   }
 }
 
-/** Text with {names} filled in; {n:number|numbers} is the form that goes with n. */
+/**
+ * Text with {names} filled in; {n:number|numbers} is the form that goes with n.
+ * @param {string} text
+ * @param {Record<string, unknown>} values
+ */
 export function fill(text, values) {
   return text.replace(/\{(\w+)(?::([^|{}]*)\|([^{}]*))?\}/g, (_, name, one, more) => (
-    one === undefined ? values[name] : String(values[name]) === "1" ? one : more));
+    one === undefined ? String(values[name]) : String(values[name]) === "1" ? one : more));
 }
 
-/** A label without the signs that keep it apart from its neighbours. */
+/**
+ * What a page says in place of numbers whose file did not arrive.
+ * @param {Words} words
+ * @param {unknown} error
+ */
+export function loadFailed(words, error) {
+  const file = error instanceof Error ? error.message : String(error);
+  return h("p", { class: "wrong", role: "alert" }, fill(words.load_failed, { file }));
+}
+
+/**
+ * A label without the signs that keep it apart from its neighbours.
+ * @param {string} label
+ */
 export function bare(label) {
   return label.replace(/[\u2068\u2069]/g, "");
-}
-
-/** Call `run` at most once a frame, with the latest arguments: held keys must not queue up. */
-export function oncePerFrame(run) {
-  let pending = null;
-  return (...args) => {
-    if (pending === null) requestAnimationFrame(() => { const latest = pending; pending = null; run(...latest); });
-    pending = args;
-  };
-}
-
-const idle = window.requestIdleCallback ?? ((run) => setTimeout(() => run({ timeRemaining: () => 0 }), 50));
-const PATIENCE = { timeout: 300 }; // ms: a browser that has nothing to paint may see no idle time at all
-const SLICE = 8; // ms of work then
-
-/** Work that waits until what is in view has been painted and nothing else is to do, one piece after the other. */
-export class Later {
-  constructor() {
-    this.pieces = [];
-    this.waiting = this.paused = false;
-    this.done = null;
-  }
-
-  add(run) {
-    this.pieces.push(run);
-    this.wait();
-  }
-
-  addFirst(run) {
-    this.pieces.unshift(run);
-    this.wait();
-  }
-
-  /** Drop what has not been done. */
-  clear() {
-    this.pieces.length = 0;
-    this.done = null;
-  }
-
-  /** Do all of it now. */
-  finish() {
-    while (this.pieces.length) this.pieces.shift()();
-  }
-
-  /** Call `run` when nothing is left to do, once. */
-  whenDone(run) {
-    this.done = run;
-    this.resume();
-  }
-
-  pause() {
-    this.paused = true;
-    this.done = null;
-  }
-
-  resume() {
-    this.paused = false;
-    this.wait();
-  }
-
-  end() {
-    const { done } = this;
-    this.done = null;
-    done?.();
-  }
-
-  wait() {
-    if (this.waiting || this.paused || !(this.pieces.length || this.done)) return;
-    this.waiting = true;
-    idle((deadline) => {
-      this.waiting = false;
-      if (this.paused) return;
-      const start = performance.now();
-      const more = () => (deadline.didTimeout ? performance.now() - start < SLICE : deadline.timeRemaining() > 10);
-      do this.pieces.shift()?.(); while (this.pieces.length && more());
-      if (!this.pieces.length) this.end();
-      this.wait();
-    }, PATIENCE);
-  }
 }

@@ -1,29 +1,53 @@
 // Slices as maps of coloured cells, one map for each head; above them how one cell changed.
 
 import { Curves } from "curves";
+import { describeIndex } from "describe";
 import { bare, choices, dress, h, onKeys, onWidth, svg } from "dom";
 import { format } from "format";
-import { describeIndex } from "number";
-import { flatten, unflatten } from "store";
+import { flatten, unflatten } from "indices";
 
 const [SMALLEST, LEAST, GAP] = [9, 16, 16]; // sizes in pixels; maps with cells below LEAST are not set side by side
 const SHADES = 32;
 
 /** Three axes or more: the last two make a map, one for each place on the others. */
 export class Maps {
-  constructor(slices, series, state, box) {
+  /**
+   * @param {import("slices").Slices} slices
+   * @param {import("charts").Series} series
+   * @param {import("charts").Setting} setting
+   * @param {HTMLElement} box
+   */
+  constructor(slices, series, setting, box) {
     const { words } = series.context;
-    Object.assign(this, { slices, series, state, words });
-    [this.rows, this.columns] = slices.shape.slice(-2);
-    this.measure();
+    this.slices = slices;
+    this.series = series;
+    this.setting = setting;
+    this.words = words;
+    this.rows = slices.shape[slices.shape.length - 2];
+    this.columns = slices.shape[slices.shape.length - 1];
+    this.first = Float64Array.from({ length: slices.size }, (_, cell) => slices.value(0, cell));
+    this.signed = false;
+    this.largest = this.measure();
+    setting.cell ??= this.mostMoved();
+    this.looked = setting.cell;
+    this.opened = "";
+    this.pointer = "";
+    this.left = this.top = this.size = 0; // of the cells, in pixels
+    /** @type {SVGRectElement[]} */
+    this.cells = [];
+    /** @type {SVGSVGElement[]} */
+    this.svgs = [];
+    this.here = svg("rect", { class: "here" });
     this.strip = new Curves(series, slices, { lines: [], thin: true });
     this.caption = h("p", { class: "caption" });
-    this.key = h("span", { class: "key" }, h("span"), h("i"), h("span"));
+    const ends = [h("span"), h("span")];
+    this.ends = ends;
+    this.key = h("span", { class: "key" }, ends[0], h("i"), ends[1]);
     this.maps = h("div", { class: "maps" });
     const [down, across] = slices.axes.slice(-2).map((axis) => words[`axis.${axis}`]);
     box.append(
-      choices(words["series.show"], [words["series.value"], words["series.change"]], state.change ? 1 : 0, (i) => {
-        state.change = i === 1;
+      choices(words["series.show"], [words["series.value"], words["series.change"]], setting.change ? 1 : 0, (i) => {
+        setting.change = i === 1;
         this.follow();
       }),
       this.caption, this.strip.box, h("p", { class: "soft" }, `${down} ↓ ${across} → `, this.key), this.maps);
@@ -31,10 +55,9 @@ export class Maps {
     this.look();
   }
 
-  /** The largest value, the largest change, and the cell to begin with: the one that ends farthest from its start. */
+  /** The largest value and the largest change. */
   measure() {
-    const { slices, state } = this;
-    const first = Float64Array.from({ length: slices.size }, (_, cell) => slices.value(0, cell));
+    const { slices, first } = this;
     const largest = { value: 0, change: 0 };
     for (let update = 0; update < slices.count; update++) {
       for (let cell = 0; cell < slices.size; cell++) {
@@ -45,11 +68,16 @@ export class Maps {
         largest.change = Math.max(largest.change, Math.abs(value - first[cell]) || 0);
       }
     }
-    const moved = first.map((value, cell) => Math.abs(slices.value(slices.count - 1, cell) - value) || 0);
-    state.cell ??= moved.indexOf(Math.max(...moved));
-    Object.assign(this, { first, largest });
+    return largest;
   }
 
+  /** The cell to begin with: the one that ends farthest from its start. */
+  mostMoved() {
+    const moved = this.first.map((value, cell) => Math.abs(this.slices.value(this.slices.count - 1, cell) - value) || 0);
+    return moved.indexOf(Math.max(...moved));
+  }
+
+  /** @param {number} width */
   draw(width) {
     const { slices, rows, columns } = this;
     const leading = slices.axes.length - 2;
@@ -58,28 +86,18 @@ export class Maps {
     const [left, across] = [down, over].map((list) => Math.max(...list.map(wide)) + 8);
     const per = rows * columns;
     const maps = slices.size / per;
-    let beside = maps + 1;
-    let size = 0;
-    while (size < LEAST && beside > 1) size = ((width - GAP * (--beside - 1)) / beside - left - 8) / columns;
-    size = Math.floor(Math.max(SMALLEST, Math.min(size, Math.max(40, Math.min(60, across)))));
-    const turned = across > size;
-    const top = turned ? across : 18;
-    Object.assign(this, { left, top, size, here: svg("rect", { class: "here", width: size, height: size }) });
+    this.left = left;
+    this.size = this.sizeOfCells(width, maps, across);
+    const turned = across > this.size;
+    this.top = turned ? across : 18;
+    dress(this.here, { width: this.size, height: this.size });
     this.cells = Array.from({ length: slices.size }, (_, cell) => (
-      svg("rect", { "data-cell": cell, ...this.place(cell), width: size - 1, height: size - 1 })));
-    const every = (_, i) => i % Math.ceil(13 / size) === 0;
-    const name = (text, x, y, place) => svg("text", { x, y, ...place }, text);
-    const middle = (i) => (i + 0.5) * size + 4;
-    const names = () => [
-      ...down.map((text, i) => name(text, left - 6, top + middle(i), { "text-anchor": "end" })).filter(every),
-      ...over.map((text, j) => (turned
-        ? name(text, 0, 0, { transform: `translate(${left + middle(j)},${top - 6}) rotate(-90)` })
-        : name(text, left + middle(j) - 4, top - 6, { "text-anchor": "middle" }))).filter(every)];
+      svg("rect", { "data-cell": cell, ...this.place(cell), width: this.size - 1, height: this.size - 1 })));
     this.svgs = Array.from({ length: maps }, (_, map) => svg("svg",
-      { role: "img", tabindex: 0, width: left + columns * size + 2, height: top + rows * size + 2 },
-      names(), this.cells.slice(map * per, (map + 1) * per)));
+      { role: "img", tabindex: 0, width: left + columns * this.size + 2, height: this.top + rows * this.size + 2 },
+      this.names(down, over, turned), this.cells.slice(map * per, (map + 1) * per)));
     this.svgs.forEach((picture, map) => this.wire(picture, map * per));
-    const title = (map) => unflatten(map, slices.shape.slice(0, -2)).map((i, axis) => (
+    const title = (/** @type {number} */ map) => unflatten(map, slices.shape.slice(0, -2)).map((i, axis) => (
       `${this.words[`axis.${slices.axes[axis]}`]} ${slices.label(axis, i)}`)).join(this.words.comma);
     this.maps.replaceChildren(...this.svgs.map((picture, map) => (
       h("figure", {}, h("figcaption", {}, title(map)), picture))));
@@ -87,61 +105,112 @@ export class Maps {
     this.follow();
   }
 
+  /**
+   * As many maps side by side as leave the cells large enough.
+   * @param {number} width
+   * @param {number} maps
+   * @param {number} across the width of a column's name
+   */
+  sizeOfCells(width, maps, across) {
+    let size = 0;
+    for (let beside = maps; size < LEAST && beside >= 1; beside--) {
+      size = ((width - GAP * (beside - 1)) / beside - this.left - 8) / this.columns;
+    }
+    return Math.floor(Math.max(SMALLEST, Math.min(size, Math.max(40, Math.min(60, across)))));
+  }
+
+  /**
+   * Names of rows and columns, as many as there is room for.
+   * @param {string[]} down
+   * @param {string[]} over
+   * @param {boolean} turned
+   */
+  names(down, over, turned) {
+    const { left, top, size } = this;
+    const every = (/** @type {unknown} */ _, /** @type {number} */ i) => i % Math.ceil(13 / size) === 0;
+    const middle = (/** @type {number} */ i) => (i + 0.5) * size + 4;
+    return [
+      ...down.map((text, i) => svg("text", { x: left - 6, y: top + middle(i), "text-anchor": "end" }, text)).filter(every),
+      ...over.map((text, j) => svg("text", turned
+        ? { x: 0, y: 0, transform: `translate(${left + middle(j)},${top - 6}) rotate(-90)` }
+        : { x: left + middle(j) - 4, y: top - 6, "text-anchor": "middle" }, text)).filter(every)];
+  }
+
+  /** @param {number} cell */
   place(cell, inset = 0.5) {
-    const [row, column] = this.at(cell);
+    const { row, column } = this.at(cell);
     return { x: this.left + column * this.size + inset, y: this.top + row * this.size + inset };
   }
 
+  /** @param {number} cell */
   at(cell) {
-    return [Math.floor(cell / this.columns) % this.rows, cell % this.columns];
+    return { row: Math.floor(cell / this.columns) % this.rows, column: cell % this.columns };
   }
 
+  /**
+   * @param {SVGSVGElement} picture
+   * @param {number} firstCell
+   */
   wire(picture, firstCell) {
-    const { columns, rows } = this;
-    const on = (name, run) => picture.addEventListener(name, (event) => {
-      const cell = event.target.dataset.cell;
-      if (cell) run(Number(cell), event);
-    });
-    on("pointermove", (cell, event) => {
+    picture.addEventListener("pointermove", (event) => {
+      const cell = cellOf(event);
+      if (cell === null) return;
       const at = `${event.clientX},${event.clientY}`; // a page that moves under a resting pointer means nothing
       if (at !== this.pointer && cell !== this.looked) this.look(cell);
       this.pointer = at;
     });
-    on("click", (cell) => this.open(cell));
+    picture.addEventListener("click", (event) => {
+      const cell = cellOf(event);
+      if (cell !== null) this.open(cell);
+    });
     picture.addEventListener("pointerleave", () => {
-      this.pointer = null;
+      this.pointer = "";
       this.look();
     });
     picture.addEventListener("focus", () => {
-      const { cell } = this.state;
-      if (cell < firstCell || cell >= firstCell + rows * columns) this.choose(firstCell);
+      if (this.chosen < firstCell || this.chosen >= firstCell + this.rows * this.columns) this.choose(firstCell);
     });
-    onKeys(picture, (key) => {
-      const { cell } = this.state;
-      const [row, column] = this.at(cell);
-      const by = { ArrowLeft: column && -1, ArrowRight: column < columns - 1 ? 1 : 0, ArrowUp: row && -columns,
-        ArrowDown: row < rows - 1 ? columns : 0, Home: -column, End: columns - 1 - column }[key];
-      if (by) this.choose(cell + by);
-      if (key === "Enter" || key === " ") this.open(cell);
-      return by !== undefined || key === "Enter" || key === " ";
-    });
+    onKeys(picture, (key) => this.pressed(key));
   }
 
+  get chosen() {
+    return this.setting.cell ?? 0;
+  }
+
+  /**
+   * Whether the key was for the map.
+   * @param {string} key
+   */
+  pressed(key) {
+    const { rows, columns, chosen } = this;
+    const { row, column } = this.at(chosen);
+    /** @type {Record<string, number>} */
+    const moves = { ArrowLeft: column && -1, ArrowRight: column < columns - 1 ? 1 : 0, ArrowUp: row && -columns,
+      ArrowDown: row < rows - 1 ? columns : 0, Home: -column, End: columns - 1 - column };
+    const by = moves[key];
+    if (by) this.choose(chosen + by);
+    const opens = key === "Enter" || key === " ";
+    if (opens) this.open(chosen);
+    return by !== undefined || opens;
+  }
+
+  /** @param {number} cell */
   choose(cell) {
-    this.state.cell = cell;
+    this.setting.cell = cell;
     this.look(cell);
   }
 
+  /** @param {number} cell */
   open(cell) {
     this.choose(cell);
-    this.series.context.open(this.slices.name, this.slices.index(this.series.at, cell));
+    this.series.context.open({ array: this.slices.name, index: this.slices.index(this.series.at, cell) });
   }
 
   /** Tell about a cell: its curve above the maps, its value in words. */
-  look(cell = this.state.cell) {
+  look(cell = this.chosen) {
     this.looked = cell;
     this.strip.draw({ lines: [{ values: this.slices.line(cell), name: this.describe(), look: -1 }] });
-    if (this.cells) {
+    if (this.svgs.length) {
       dress(this.here, this.place(cell, 0));
       this.svgs[Math.floor(cell / (this.rows * this.columns))].append(this.here);
     }
@@ -160,36 +229,59 @@ export class Maps {
     const change = value - this.first[looked];
     this.caption.replaceChildren(this.strip.lines[0].name, h("br"), h("strong", {}, slices.text(value)),
       ` · ${words["series.change"]}${words.colon}${change > 0 ? "+" : ""}${format(change, 4, "float64")}`);
-    const told = this.strip.svg.getAttribute("aria-label");
-    for (const picture of this.svgs ?? []) picture.setAttribute("aria-label", told);
+    const told = this.strip.svg.getAttribute("aria-label") ?? "";
+    for (const picture of this.svgs) picture.setAttribute("aria-label", told);
   }
 
   follow() {
-    const { slices, series, state, first } = this;
+    const { slices, series, setting, first } = this;
     const opened = series.context.opened(slices.name);
     if (opened && String(opened) !== this.opened) this.choose(flatten(opened.slice(1), slices.shape));
     this.opened = String(opened);
-    const largest = this.largest[state.change ? "change" : "value"];
-    this.cells?.forEach((rect, cell) => {
-      const value = slices.value(series.at, cell) - (state.change ? first[cell] : 0);
-      const share = Math.ceil(Math.min(1, Math.abs(value) / largest) * SHADES) / SHADES;
-      const look = value > 0 ? share : value < 0 ? -share : value;
-      if (Object.is(rect.look, look)) return;
-      rect.look = look;
-      const name = look > 0 ? "pos" : look < 0 ? "neg" : look === 0 ? "zero" : "none";
-      if (rect.name !== name) rect.setAttribute("class", rect.name = name);
-      if (look) rect.setAttribute("fill-opacity", share);
-    });
-    const signed = this.signed || Boolean(state.change);
+    const largest = this.largest[setting.change ? "change" : "value"];
+    this.cells.forEach((rect, cell) => shade(rect, slices.value(series.at, cell) - (setting.change ? first[cell] : 0), largest));
+    const signed = this.signed || Boolean(setting.change);
     this.key.classList.toggle("signed", signed);
-    this.key.firstChild.textContent = signed ? format(-largest, 3) : "0";
-    this.key.lastChild.textContent = format(largest, 3);
+    this.ends[0].textContent = signed ? format(-largest, 3) : "0";
+    this.ends[1].textContent = format(largest, 3);
     this.strip.follow();
     this.tell();
   }
 }
 
-/** About how wide a label is: wide characters count nearly twice. */
+/** @type {WeakMap<Element, number>} */
+const shades = new WeakMap(); // rectangle → its share of the largest, with the sign
+
+/**
+ * Colour a cell: nothing is written where the shade stays.
+ * @param {SVGRectElement} rect
+ * @param {number} value
+ * @param {number} largest
+ */
+function shade(rect, value, largest) {
+  const share = Math.ceil(Math.min(1, Math.abs(value) / largest) * SHADES) / SHADES;
+  const look = value > 0 ? share : value < 0 ? -share : value;
+  const before = shades.get(rect);
+  if (shades.has(rect) && Object.is(before, look)) return;
+  shades.set(rect, look);
+  const name = look > 0 ? "pos" : look < 0 ? "neg" : look === 0 ? "zero" : "none";
+  if (rect.getAttribute("class") !== name) rect.setAttribute("class", name);
+  if (look) rect.setAttribute("fill-opacity", String(share));
+}
+
+/**
+ * The cell that an event is about, or null.
+ * @param {Event} event
+ */
+function cellOf({ target }) {
+  const cell = target instanceof SVGElement ? target.dataset.cell : undefined;
+  return cell === undefined ? null : Number(cell);
+}
+
+/**
+ * About how wide a label is: wide characters count nearly twice.
+ * @param {string} text
+ */
 function wide(text) {
   return Array.from(bare(text), (c) => (c > "\u2e80" ? 12 : 7)).reduce((a, b) => a + b, 0);
 }

@@ -2,12 +2,18 @@
 // run on the recorded logits in double precision.
 
 import { Computation } from "evaluate";
-import { flatten } from "store";
+import { flatten, sizeOf, unflatten } from "indices";
 
-export const MOST = 50; // candidates
+const MOST = 50; // candidates
+
+/** @typedef {{ temperature: number, k: number, p: number, uniform: number }} Settings */
+/** Numbers by their place in the flat array. @typedef {{ shape: number[], at: (flat: number) => number }} Given */
 
 export class Sampling {
-  /** kinds: kind → target → equations; logits: {length, at(i)}. */
+  /**
+   * @param {Outline["sampling"]} kinds kind → target → equations
+   * @param {{ length: number, at: (id: number) => number }} logits
+   */
   constructor(kinds, logits) {
     this.kinds = kinds;
     const raw = { shape: [1, logits.length], at: logits.at };
@@ -16,7 +22,10 @@ export class Sampling {
     this.raw = this.ids.map((id) => logits.at(id));
   }
 
-  /** settings: {temperature, k, p, uniform} → what each step makes, candidate by candidate. */
+  /**
+   * What each operation makes, candidate by candidate.
+   * @param {Settings} settings
+   */
   run({ temperature, k, p, uniform }) {
     const ids = this.ids.slice(0, k);
     const count = [ids.length];
@@ -28,24 +37,26 @@ export class Sampling {
     return { ids, scaled, softmax, probabilities, cumulative, choice, token: ids[choice] };
   }
 
-  compute(kind, target, operands, attributes, shape) {
+  /**
+   * @param {string} kind
+   * @param {string} target
+   * @param {Record<string, Given>} operands
+   * @param {Record<string, number>} settings
+   * @param {number[]} shape
+   */
+  compute(kind, target, operands, settings, shape) {
+    /** @type {Source} */
     const source = { shape: (name) => operands[name].shape, value: (name, index) => operands[name].at(flatten(index, operands[name].shape)) };
     const names = Object.fromEntries(Object.keys(operands).map((name) => [name, name]));
-    const computation = new Computation({ equations: this.kinds[kind][target], operands: names, attributes, shape }, source);
-    const size = shape.reduce((a, b) => a * b, 1);
-    return Array.from({ length: size }, (_, n) => computation.value(shape.length ? places(n, shape) : []));
+    const computation = new Computation({ equations: this.kinds[kind][target], operands: names, settings, shape }, source);
+    return Array.from({ length: sizeOf(shape) }, (_, n) => computation.value(unflatten(n, shape)));
   }
 }
 
+/**
+ * @param {number[]} values
+ * @returns {Given}
+ */
 function given(values, shape = [values.length]) {
   return { shape, at: (i) => values[i] };
-}
-
-function places(flat, shape) {
-  const index = [];
-  for (let axis = shape.length - 1; axis >= 0; axis--) {
-    index.unshift(flat % shape[axis]);
-    flat = Math.floor(flat / shape[axis]);
-  }
-  return index;
 }

@@ -3,15 +3,21 @@
 const MULTIPLIER = 1132489760n;
 const MODULUS = 2147483647n;
 
-/** The n-th number, in [0, 1), of the stream MCG31m1 that starts from a 32-bit word (tracer/ops/mcg31m1.py). */
+/**
+ * The n-th number, in [0, 1), of the stream MCG31m1 that starts from a 32-bit word (tracer/ops/mcg31m1.py).
+ * @param {number} word
+ * @param {number} n
+ */
 export function mcg31m1(word, n) {
   const start = BigInt(word) % MODULUS || 1n;
   return Number((start * power(BigInt(n))) % MODULUS) / Number(MODULUS);
 }
 
-function power(n) {
+/** @param {bigint} exponent */
+function power(exponent) {
   let result = 1n;
-  for (let base = MULTIPLIER; n > 0n; n >>= 1n) {
+  let base = MULTIPLIER;
+  for (let n = exponent; n > 0n; n >>= 1n) {
     if (n & 1n) result = (result * base) % MODULUS;
     base = (base * base) % MODULUS;
   }
@@ -23,6 +29,8 @@ const WORDS = 624;
 /**
  * The n-th number (from 1) that torch.rand(()) gives after manual_seed(seed): 24 bits of MT19937
  * (Matsumoto and Nishimura 1998), as a number in [0, 1).
+ * @param {number} seed
+ * @param {number} n
  */
 export function uniformNumber(seed, n) {
   const state = new Uint32Array(WORDS);
@@ -32,6 +40,7 @@ export function uniformNumber(seed, n) {
   return (temper(state[(n - 1) % WORDS]) & 0xffffff) / 2 ** 24;
 }
 
+/** @param {Uint32Array} state */
 function twist(state) {
   for (let i = 0; i < WORDS; i++) {
     const joined = (state[i] & 0x80000000) | (state[(i + 1) % WORDS] & 0x7fffffff);
@@ -39,7 +48,9 @@ function twist(state) {
   }
 }
 
-function temper(word) {
+/** @param {number} number */
+function temper(number) {
+  let word = number;
   word ^= word >>> 11;
   word ^= (word << 7) & 0x9d2c5680;
   word ^= (word << 15) & 0xefc60000;

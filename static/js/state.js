@@ -1,7 +1,12 @@
 // Where the learner is: one object, which is also the part of the address behind the #.
 
-/** "#step=…&of=…&h=0&i=2" → {step, of, at: {h: 0, i: 2}, digits}; digits null where the address does not say. */
+/**
+ * "#step=…&of=…&h=0&i=2" → {step, of, at: {h: 0, i: 2}, digits}; digits null where the address does not say.
+ * @param {string} hash
+ * @returns {State}
+ */
 export function parse(hash) {
+  /** @type {State} */
   const state = { step: null, of: null, at: {}, digits: null };
   for (const [key, value] of new URLSearchParams(hash.replace(/^#/, ""))) {
     if (key === "step" || key === "of") state[key] = value;
@@ -11,13 +16,15 @@ export function parse(hash) {
   return state;
 }
 
-/** The address for a state; indices stand under the letters of the array's axes (or of a choice without a number). */
-export function write(state, letters) {
-  const parts = [`step=${encodeURIComponent(state.step)}`];
-  if (state.of) {
-    parts.push(`of=${encodeURIComponent(state.of)}`);
-  }
-  letters.forEach((letter) => { if (letter in state.at) parts.push(`${letter}=${state.at[letter]}`); });
-  if ((state.digits ?? 4) !== 4) parts.push(`digits=${state.digits}`);
+/**
+ * The address for a state; indices stand under the letters of the array's axes (or of a choice without a number).
+ * @param {Partial<State> & { step: string }} state
+ * @param {string[]} letters
+ */
+export function write({ step, of, at = {}, digits }, letters = []) {
+  const parts = [`step=${encodeURIComponent(step)}`];
+  if (of) parts.push(`of=${encodeURIComponent(of)}`);
+  for (const letter of letters) if (letter in at) parts.push(`${letter}=${at[letter]}`);
+  if ((digits ?? 4) !== 4) parts.push(`digits=${digits}`);
   return `#${parts.join("&")}`;
 }

@@ -1,46 +1,72 @@
 // The written-out working of one number: each equation with names, with numbers, and its value.
 
-import { format } from "format";
 import { FUNCTIONS } from "functions";
+import { indexed, leaf, LEVEL, number, signLevel, wrap } from "said";
 
-const LEVEL = { sum: 1, product: 2, atom: 3 };
+/** @type {Record<string, string>} */
 const OPERATOR = { "+": " + ", "-": " − ", "*": " × ", "/": " ∕ ", "//": " div ", "%": " mod ", "**": "^" };
+/** @type {Record<string, number>} */
 const OPERATOR_LEVEL = { "+": 1, "-": 1, "*": 2, "/": 2, "//": 2, "%": 2, "**": 3 };
+/** @type {Record<string, string>} */
 const COMPARISON = { "==": " = ", "<=": " ≤ ", "<": " < ", ">=": " ≥ ", ">": " > " };
 const SAID = new Set(["number", "letter", "size", "name"]); // what an equation says is exact: no measure of rounding
 const MAX_LINES = 24;
 const MAX_MEMBERS = 8;
+const MAX_TERMS = 64;
 
-/**
- * A token is text, or an operand {text, array, index, value} that can be opened in turn.
- * A line is {left, names, numbers, value, terms?}; terms are those of a sum that is the whole line.
- */
+/** @type {Record<string, string>} */
+const REDUCTION = { sum: "Σ", max: "max", nth_largest: "argsort↓" };
+/** @type {Record<string, string>} */
+const CONSTANT = { inf: "∞", pi: "π" };
+
+/** @typedef {import("said").Token} Token */
+/** @typedef {import("said").Said} Said */
+/** @typedef {Said & { running: number }} Term */
+/** `terms`: those of a sum that is the whole line. @typedef {{ left: string, names: Token[], numbers: Token[], value: number, terms?: Terms }} Line */
+/** @typedef {Extract<ExpressionNode, ["read", ...unknown[]]>} ReadNode */
+
 export class Working {
+  /**
+   * @param {import("evaluate").Computation} computation
+   * @param {import("store").Store} store
+   * @param {Record<string, string>} symbols
+   */
   constructor(computation, store, symbols) {
     this.computation = computation;
     this.store = store;
     this.symbols = symbols;
+    /** @type {Line[]} */
     this.lines = [];
+    /** @type {Set<string>} */
     this.told = new Set();
+    /** @type {import("said").Operand[]} */
     this.reads = [];
     this.largest = 0;
     this.omitted = 0;
   }
 
-  /** Explain the target's element at `index`; the last line is the number itself. */
+  /**
+   * Explain the target's element at `index`; the last line is the number itself.
+   * @param {number[]} index
+   */
   explain(index) {
     this.tell(this.computation.target, index, true);
     return this;
   }
 
   get value() {
-    return this.lines.at(-1).value;
+    return this.lines[this.lines.length - 1].value;
   }
 
+  /** @param {string} name */
   symbol(name) {
     return this.symbols[name] ?? name;
   }
 
+  /**
+   * @param {Equation} equation
+   * @param {number[]} index
+   */
   tell(equation, index, isTarget = false) {
     const [name, , body] = equation;
     const key = `${name} ${index}`;
@@ -48,90 +74,123 @@ export class Working {
     this.told.add(key);
     if (!isTarget && this.lines.length >= MAX_LINES) { this.omitted++; return; }
     const letters = this.computation.bind(equation, index);
-    const { sum, around } = this.wholeSum(body);
-    const line = sum ? this.sumLine(sum, around, letters) : this.plainLine(body, letters);
-    this.lines.push({ left: indexed(this.symbol(name), index), ...line });
+    const { value, names, numbers, terms } = this.sumLine(body, letters) ?? { ...this.describe(body, letters), terms: undefined };
+    this.lines.push({ left: indexed(this.symbol(name), index), value, names, numbers, terms });
   }
 
-  plainLine(body, letters) {
-    const { value, names, numbers } = this.describe(body, letters);
-    return { value, names, numbers };
-  }
-
-  /** A sum that makes up the line, perhaps divided by or added to something. */
-  wholeSum(body) {
-    if (body[0] === "reduce" && body[1] === "sum") return { sum: body, around: null };
-    if (body[0] === "binary" && "/+".includes(body[1]) && body[2][0] === "reduce" && body[2][1] === "sum") {
-      return { sum: body[2], around: body };
+  /**
+   * A line that is a sum, perhaps divided by or added to something; null when it is something else.
+   * @param {ExpressionNode} body
+   * @param {Letters} letters
+   */
+  sumLine(body, letters) {
+    if (isSum(body)) {
+      const terms = new Terms(this, body, letters);
+      return { value: terms.total, names: ["Σ"], numbers: [number(terms.total)], terms };
     }
-    return {};
-  }
-
-  sumLine(sum, around, letters) {
+    if (body[0] !== "binary" || !"/+".includes(body[1]) || !isSum(body[2])) return null;
+    const [, sign, sum, around] = body;
     const terms = new Terms(this, sum, letters);
-    let value = terms.total;
-    let names = ["Σ"];
-    let numbers = [number(terms.total)];
-    if (around) {
-      const right = this.describe(around[3], letters);
-      names = ["Σ", OPERATOR[around[1]], ...wrap(right.names, right.level, OPERATOR_LEVEL[around[1]])];
-      numbers = [...numbers, OPERATOR[around[1]], ...wrap(right.numbers, right.level, OPERATOR_LEVEL[around[1]])];
-      value = around[1] === "/" ? value / right.value : value + right.value;
-      this.note(value);
-    }
-    return { value, names, numbers, terms };
+    const right = this.describe(around, letters);
+    const value = sign === "/" ? terms.total / right.value : terms.total + right.value;
+    this.note(value);
+    const behind = (/** @type {Token[]} */ tokens) => [OPERATOR[sign], ...wrap(tokens, right.level, OPERATOR_LEVEL[sign])];
+    return { value, names: ["Σ", ...behind(right.names)], numbers: [number(terms.total), ...behind(right.numbers)], terms };
   }
 
+  /** @param {number} value */
   note(value) {
     if (Number.isFinite(value)) this.largest = Math.max(this.largest, Math.abs(value));
   }
 
-  /** A node as {value, names, numbers, level}. */
+  /**
+   * @param {ExpressionNode} node
+   * @param {Letters} letters
+   */
   describe(node, letters) {
-    const result = this[node[0]](node, letters);
-    if (!SAID.has(node[0])) this.note(result.value);
-    return result;
+    const said = this.say(node, letters);
+    if (!SAID.has(node[0])) this.note(said.value);
+    return said;
   }
 
-  number(node) { return leaf(node[1]); }
-  letter(node, letters) { return leaf(letters[node[1]], node[1]); }
-  size(node) { return leaf(this.computation.sizes[node[1][1]], `|${node[1][1]}|`); }
-
-  name(node, letters) {
-    const value = this.computation.evaluate(node, letters);
-    return leaf(value, node[1] === "inf" ? "∞" : node[1] === "pi" ? "π" : this.symbol(node[1]));
+  /**
+   * @param {ExpressionNode} node
+   * @param {Letters} letters
+   * @returns {Said}
+   */
+  say(node, letters) {
+    switch (node[0]) {
+      case "number": return leaf(node[1]);
+      case "letter": return leaf(letters[node[1]], node[1]);
+      case "size": return leaf(this.computation.sizes[node[1][1]], `|${node[1][1]}|`);
+      case "name": return leaf(this.computation.evaluate(node, letters), CONSTANT[node[1]] ?? this.symbol(node[1]));
+      case "read": return this.read(node, letters);
+      case "negate": return this.negate(node[1], letters);
+      case "binary": return this.binary(node, letters);
+      case "compare": return this.compare(node, letters);
+      case "where": return this.where(node, letters);
+      case "call": return this.call(node, letters);
+      case "stream": return this.stream(node, letters);
+      case "reduce": return this.reduce(node, letters);
+    }
   }
 
+  /**
+   * @param {ReadNode} node
+   * @param {Letters} letters
+   * @returns {Said}
+   */
   read(node, letters) {
-    const index = node[2].map((item) => this.computation.evaluate(item, letters));
-    const name = node[1];
+    const [, name, items] = node;
+    const index = items.map((item) => this.computation.evaluate(item, letters));
     const local = this.computation.equations.get(name);
     if (local) this.tell(local, index);
     const value = this.computation.read(name, index);
     const token = { text: indexed(this.symbol(name), index), value };
-    if (!local) {
-      Object.assign(token, { array: this.computation.step.operands[name], index });
-      this.reads.push(token);
-    }
-    const dtype = local ? "float64" : this.store.array(token.array).dtype;
-    const shown = number(value, dtype);
-    return { value, names: [token, ...this.indexReads(node, letters)], numbers: [shown], level: LEVEL.atom, numberLevel: signLevel(value) };
+    const names = [local ? token : this.operand(token, name, index), ...this.indexReads(node, letters)];
+    const dtype = local ? "float64" : this.store.array(this.computation.operation.operands[name]).dtype;
+    return { value, names, numbers: [number(value, dtype)], level: LEVEL.atom, numberLevel: signLevel(value) };
   }
 
-  /** Which numbers said what is read: ids that pick a row. They are whole, so no measure of rounding. */
+  /**
+   * @param {import("said").Local} token
+   * @param {string} name
+   * @param {number[]} index
+   */
+  operand(token, name, index) {
+    const operand = { ...token, array: this.computation.operation.operands[name], index };
+    this.reads.push(operand);
+    return operand;
+  }
+
+  /**
+   * Which numbers said what is read: ids that pick a row. They are whole, so no measure of rounding.
+   * @param {ReadNode} node
+   * @param {Letters} letters
+   * @returns {Token[]}
+   */
   indexReads(node, letters) {
-    return node[2].filter((item) => item[0] === "read").flatMap((item) => {
+    return node[2].flatMap((item) => {
+      if (item[0] !== "read") return [];
       const { names, numbers } = this.read(item, letters);
       return [" (", ...names, " = ", ...numbers, ")"];
     });
   }
 
+  /**
+   * @param {ExpressionNode} node
+   * @param {Letters} letters
+   */
   negate(node, letters) {
-    const body = this.describe(node[1], letters);
+    const body = this.describe(node, letters);
     return { value: -body.value, level: LEVEL.sum, names: ["−", ...wrap(body.names, body.level, LEVEL.product)],
       numbers: ["−", ...wrap(body.numbers, body.numberLevel ?? body.level, LEVEL.product)] };
   }
 
+  /**
+   * @param {Extract<ExpressionNode, ["binary", ...unknown[]]>} node
+   * @param {Letters} letters
+   */
   binary([, op, left, right], letters) {
     const a = this.describe(left, letters);
     const b = this.describe(right, letters);
@@ -145,6 +204,10 @@ export class Working {
     return { value, level, names, numbers };
   }
 
+  /**
+   * @param {Extract<ExpressionNode, ["compare", ...unknown[]]>} node
+   * @param {Letters} letters
+   */
   compare([, op, left, right], letters) {
     const a = this.describe(left, letters);
     const b = this.describe(right, letters);
@@ -152,6 +215,10 @@ export class Working {
     return { value, level: LEVEL.atom, names: ["[", ...a.names, COMPARISON[op], ...b.names, "]"], numbers: [number(value, "int64")] };
   }
 
+  /**
+   * @param {Extract<ExpressionNode, ["where", ...unknown[]]>} node
+   * @param {Letters} letters
+   */
   where([, condition, yes, no], letters) {
     const test = this.describe(condition, letters);
     const chosen = this.describe(test.value ? yes : no, letters);
@@ -160,6 +227,10 @@ export class Working {
     return { ...chosen, names: [...chosen.names, ...why] };
   }
 
+  /**
+   * @param {Extract<ExpressionNode, ["call", ...unknown[]]>} node
+   * @param {Letters} letters
+   */
   call([, name, body], letters) {
     const inner = this.describe(body, letters);
     const value = this.computation.evaluate(["call", name, ["number", inner.value]], letters);
@@ -167,6 +238,10 @@ export class Working {
     return { value, level: LEVEL.atom, names: [sign, "(", ...inner.names, ")"], numbers: [sign, "(", ...inner.numbers, ")"] };
   }
 
+  /**
+   * @param {Extract<ExpressionNode, ["stream", ...unknown[]]>} node
+   * @param {Letters} letters
+   */
   stream(node, letters) {
     const word = this.describe(node[1], letters);
     const n = this.describe(node[2], letters);
@@ -174,67 +249,56 @@ export class Working {
     return { value, level: LEVEL.atom, names: ["MCG31m1(", ...word.names, ", ", ...n.numbers, ")"], numbers: [number(value, "float64")] };
   }
 
-  /** A reduction inside a line: its first members are written out, all of them are computed. */
+  /**
+   * A reduction inside a line: its first members are written out, all of them are computed.
+   * @param {ReduceNode} node
+   * @param {Letters} letters
+   */
   reduce(node, letters) {
-    const value = this.computation.evaluate(node, letters);
-    const first = node[1] === "nth_largest" && node[4][0] === "number" && node[4][1] === 0;
-    const sign = first ? "argmax" : { sum: "Σ", max: "max", nth_largest: "argsort↓" }[node[1]];
+    const [, kind, over, body] = node;
+    const rank = node.length === 5 ? node[4] : null;
+    const isFirst = rank?.[0] === "number" && rank[1] === 0;
     const members = [];
-    let count = 0;
-    for (const bound of this.computation.range(node[2], letters)) {
-      if (count++ < MAX_MEMBERS) members.push(this.describe(node[3], { ...bound }));
+    for (const bound of this.computation.range(over, letters)) {
+      if (members.length === MAX_MEMBERS) break;
+      members.push(this.describe(body, { ...bound }));
     }
-    const list = (part) => members.flatMap((member, i) => [...(i ? [", "] : []), ...member[part]]);
-    const rest = count > members.length ? [", …"] : [];
-    const order = node[1] === "nth_largest" && !first ? ["[", ...this.describe(node[4], letters).names, "]"] : [];
-    return { value, level: LEVEL.atom, names: [`${sign}(`, ...list("names"), ...rest, ")", ...order], numbers: [number(value)] };
+    const list = members.flatMap((member, i) => [...(i ? [", "] : []), ...member.names]);
+    const rest = this.computation.count(over) > members.length ? [", …"] : [];
+    const order = rank && !isFirst ? ["[", ...this.describe(rank, letters).names, "]"] : [];
+    const value = this.computation.evaluate(node, letters);
+    return { value, level: LEVEL.atom, numbers: [number(value)],
+      names: [`${isFirst ? "argmax" : REDUCTION[kind]}(`, ...list, ...rest, ")", ...order] };
   }
 }
 
-/** The terms of a sum, described as they are asked for. */
+/** The terms of a sum: all are added, the first ones are described. */
 export class Terms {
-  constructor(working, node, letters) {
-    this.working = working;
-    this.node = node;
-    this.bounds = working.computation.count(node[2]);
+  /**
+   * @param {Working} working
+   * @param {ReduceNode} node
+   * @param {Letters} letters
+   */
+  constructor(working, [, , over, body], letters) {
+    const { computation } = working;
+    this.bounds = computation.count(over);
+    /** @type {Term[]} */
     this.list = [];
     this.total = 0;
-    let running = 0;
-    working.computation.each(node[2], letters, (bound) => {
-      const early = this.list.length < 64;
-      const term = early ? working.describe(node[3], { ...bound }) : { value: working.computation.evaluate(node[3], bound) };
-      working.note(term.value);
-      running += term.value;
-      if (early) this.list.push({ ...term, running });
+    computation.each(over, letters, (bound) => {
+      const described = this.list.length < MAX_TERMS ? working.describe(body, { ...bound }) : null;
+      const value = described?.value ?? computation.evaluate(body, bound);
+      working.note(value);
+      this.total += value;
+      if (described) this.list.push({ ...described, running: this.total });
     });
-    this.total = running;
-  }
-
-  get omitted() {
-    return this.bounds - this.list.length;
   }
 }
 
-function indexed(symbol, index) {
-  return index.length ? `${symbol}[${index.join(",")}]` : symbol;
-}
-
-function leaf(value, name) {
-  const shown = number(value, Number.isInteger(value) ? "int64" : "float64");
-  return { value, names: [name ?? shown], numbers: [shown], level: LEVEL.atom, numberLevel: signLevel(value) };
-}
-
-/** A negative number needs brackets behind an operator; its name does not. */
-function signLevel(value) {
-  return value < 0 ? LEVEL.sum : LEVEL.atom;
-}
-
-function wrap(tokens, level, wanted) {
-  return level < wanted ? ["(", ...tokens, ")"] : tokens;
-}
-
-/** Operands and settings in full; values in between, which have no short exact form, to ten digits. */
-export function number(value, dtype = "float64") {
-  if (dtype === "float64" && Number.isFinite(value) && String(value).length > 12) return format(value, 10, dtype);
-  return format(value, "all", dtype);
+/**
+ * @param {ExpressionNode} node
+ * @returns {node is ReduceNode}
+ */
+function isSum(node) {
+  return node[0] === "reduce" && node[1] === "sum";
 }

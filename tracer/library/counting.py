@@ -45,6 +45,7 @@ class TrainingMemory:
 
     @property
     def total(self) -> int:
+        """Bytes in all."""
         return self.parameters + self.gradients + self.moments + self.activations + self.backward
 
 

@@ -91,6 +91,8 @@ class Attention(nn.Module):
 
 
 class MLP(nn.Module):
+    """Two linear layers with GELU between, at each position by itself: (B, T, D) → (B, T, D)."""
+
     def __init__(self, config: Config):
         super().__init__()
         feature, hidden = ("feature", config.width), ("hidden", 4 * config.width)
@@ -104,6 +106,8 @@ class MLP(nn.Module):
 
 
 class Block(nn.Module):
+    """Attention, then the MLP, each added to what it was given: (B, T, D) → (B, T, D)."""
+
     explicit = True
 
     def __init__(self, config: Config):

@@ -133,6 +133,7 @@ def names(model: GPT) -> Iterator[tuple[str, str, bool]]:
 
 
 def turn(tensor: Tensor, turned: bool) -> Tensor:
+    """(out, in) ↔ (in, out) where it is stored turned; the same tensor otherwise."""
     return tensor.T if turned else tensor
 
 

@@ -1,5 +1,6 @@
 """One process at a time: a lock on a file that the system gives back when its holder ends, killed or not."""
 
+import errno
 import os
 import sys
 import time
@@ -15,6 +16,7 @@ else:
     import fcntl
 
 LOCK = ".lock"  # in the folder that one process alone may write into
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # a link that somebody put in the place of the file leads nowhere
 
 
 class Busy(Exception):
@@ -25,7 +27,7 @@ class Busy(Exception):
 def locked(path: Path, patience: float = 0) -> Iterator[None]:
     """Hold the lock of the file `path`, which is there only meanwhile.
 
-    Raises `Busy` when another holds it for longer than `patience` seconds.
+    Raises `Busy` when another holds it for longer than `patience` seconds, `UserError` when the file is a link.
     """
     handle = _open_and_lock(path, patience)
     try:
@@ -45,7 +47,7 @@ def is_locked(path: Path) -> bool:
     if not path.exists():
         return False
     try:
-        handle = os.open(path, os.O_RDWR)
+        handle = os.open(path, os.O_RDWR | NO_LINK)
     except OSError:
         return False
     try:
@@ -79,7 +81,12 @@ def _taken(folder: Path, option: str) -> UserError:
 def _open_and_lock(path: Path, patience: float) -> int:
     start = time.monotonic()
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK, 0o644)
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.EMLINK):
+                raise
+            raise UserError(f"{path} is a link, through which nothing is locked: remove it") from None
         if _try(handle):
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(handle), os.stat(path)):

@@ -105,6 +105,7 @@ def _check(name: str, value: object, holds: bool, rule: str) -> None:
 
 
 def check_threads(count: int) -> None:
+    """Raises `UserError` for more threads than can be started."""
     _check("threads", count, count <= THREADS, f"at most {THREADS}")
 
 

@@ -96,6 +96,7 @@ def precision_of(name: str, device: torch.device) -> torch.dtype:
 
 
 def parallel(model: nn.Module, processes: Processes) -> nn.Module:
+    """The model, in several processes with its gradients averaged over them."""
     if processes.world == 1:
         return model
     devices = [processes.device.index] if processes.device.type == "cuda" else None

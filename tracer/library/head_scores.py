@@ -19,6 +19,7 @@ Pattern = Callable[[np.ndarray], np.ndarray]
 
 
 def previous_token(ids: np.ndarray) -> np.ndarray:
+    """The position before the query's.  As every pattern: ids (T,) → bool (T, T), queries in rows."""
     return np.eye(len(ids), k=-1, dtype=bool)
 
 

@@ -1,0 +1,48 @@
+"""The controls of a route's page, and what its scripts are told."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from site_builder.strings import Strings
+
+DIGITS = ("2", "4", "6", "all")
+SPEEDS = ("slow", "normal", "fast")
+USUAL_SPEED = "normal"
+SIDES = ("map", "steps")  # what may stand beside a step; the first one does
+MODES = ("forward", "backward", "update")
+REASONS = ("blocked", "missing", "old", "failed")  # why no script started: the notice of static/boot.js
+HELP = ("next", "back", "ends", "chapter", "play", "grid", "escape")
+
+
+@dataclass
+class Choice:
+    """One of several values, with its word."""
+
+    value: str
+    text: str
+    is_chosen: bool = False
+
+
+@dataclass
+class Controls:
+    """All choices and words of a route's page that its steps do not say."""
+
+    digits: list[Choice]
+    speeds: list[Choice]
+    sides: list[Choice]
+    reasons: list[Choice]
+    help: list[str]
+    script_data: dict[str, Any]
+    modes: list[Choice] = field(default_factory=list)  # of the map, on a route that goes more ways than forward
+
+
+def controls(route: str, root: str, strings: Strings) -> Controls:
+    """The controls for a route; `root` is the way from its page to the folder of the site."""
+    return Controls(
+        digits=[Choice(value, strings("all_digits") if value == "all" else value) for value in DIGITS],
+        speeds=[Choice(value, strings(value), value == USUAL_SPEED) for value in SPEEDS],
+        sides=[Choice(value, strings(f"network_map.{value}"), value == SIDES[0]) for value in SIDES],
+        reasons=[Choice(value, strings(f"not_started.{value}")) for value in REASONS],
+        help=[strings(f"help_{key}") for key in HELP],
+        script_data={"route": route, "root": root, "words": strings.for_scripts()},
+        modes=[Choice(value, strings(f"network_map.{value}")) for value in MODES] if route == "training" else [])

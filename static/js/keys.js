@@ -1,0 +1,62 @@
+// The keys of a route's page.
+
+import { around, byId } from "dom";
+import { togglesPlay } from "autoplay";
+import { oncePerFrame } from "later";
+
+/** @type {Record<string, number>} */
+const STEPS = { ArrowRight: 1, n: 1, ArrowLeft: -1, p: -1 };
+/** @type {Record<string, number>} */
+const CHAPTERS = { "]": 1, "[": -1 };
+
+/** @param {import("player").Player} player */
+export function wireKeys(player) {
+  const help = byId("help", HTMLDialogElement);
+  byId("help-open", HTMLButtonElement).addEventListener("click", () => help.showModal());
+  const move = heldMove(player);
+  document.addEventListener("keydown", (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey || around(event, "input, select, dialog")) return;
+    const { key } = event;
+    if (key === "Escape" && player.opened.shown) player.closeNumber();
+    else if (key === "?") help.showModal();
+    else if (togglesPlay(event)) {
+      player.autoplay.toggle();
+      event.preventDefault();
+    } else if (goes(key, event.repeat, player, move)) event.preventDefault();
+  });
+}
+
+/**
+ * Follow a key that leads to another step; false when it does not.
+ * @param {string} key
+ * @param {boolean} repeated
+ * @param {import("player").Player} player
+ * @param {(by: number) => void} move
+ */
+function goes(key, repeated, player, move) {
+  const by = STEPS[key];
+  if (by && repeated) move(by);
+  else if (by) player.navigate(player.current + by);
+  else if (key === "Home") player.navigate(0);
+  else if (key === "End") player.navigate(player.ids.length - 1);
+  else if (CHAPTERS[key]) player.navigate(player.chapterStart(CHAPTERS[key]));
+  else return false;
+  return true;
+}
+
+/**
+ * Repeats of a held key must not queue up: all that came since the last frame are one move.
+ * @param {import("player").Player} player
+ */
+function heldMove(player) {
+  let pending = 0;
+  const go = oncePerFrame(() => {
+    const by = pending;
+    pending = 0;
+    player.navigate(player.current + by, { held: true });
+  });
+  return (/** @type {number} */ by) => {
+    pending += by;
+    go();
+  };
+}

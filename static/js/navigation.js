@@ -1,0 +1,86 @@
+// Where the learner is, as everything around the step says it: bar, lists of steps and chapters, map, buttons.
+
+import { all, byId, fill, first } from "dom";
+
+/** @typedef {{ id: string, chapter: string, title: string }} Stop */
+
+export class Navigation {
+  /**
+   * @param {Stop[]} steps in order
+   * @param {import("network-map").NetworkMap} map
+   * @param {import("store").Store} store
+   * @param {Words} words
+   */
+  constructor(steps, map, store, words) {
+    this.steps = steps;
+    this.map = map;
+    this.store = store;
+    this.words = words;
+    this.bar = byId("progress", HTMLInputElement);
+    this.bar.max = String(steps.length);
+    this.nextTitle = byId("next-title", HTMLElement);
+    this.buttons = /** @type {HTMLButtonElement[]} */ (all(document, "button[data-go]"));
+    this.contents = first(document, ".contents");
+    this.links = new Map(all(this.contents, "a[data-step]").map((link) => [link.dataset.step, link]));
+    this.chapters = new Map(all(document, ".chapters a").map((link) => [link.dataset.chapter, link]));
+    const languages = /** @type {HTMLAnchorElement[]} */ (all(document, "a[data-language]"));
+    this.languages = languages.map((link) => ({ link, file: link.href.split("#")[0] }));
+    /** @type {HTMLElement | undefined} */
+    this.link = undefined; // in the list of steps
+    /** @type {HTMLDetailsElement | null} */
+    this.details = null; // the unfolded chapter
+    this.chapter = "";
+    this.moved = false; // whether the chapter is another one than before
+    for (const details of all(this.contents, "details[open]")) /** @type {HTMLDetailsElement} */ (details).open = false;
+  }
+
+  /**
+   * Write all that depends on the step. Nothing is measured here, so that the page is laid out once.
+   * @param {number} number
+   */
+  show(number) {
+    const { id, chapter, title } = this.steps[number];
+    const next = this.steps[number + 1];
+    this.bar.value = String(number + 1);
+    this.bar.setAttribute("aria-valuetext", `${fill(this.words.step_of, { n: number + 1, total: this.steps.length })}${this.words.colon}${title}`);
+    document.title = `${title} · ${this.words.site}`;
+    this.nextTitle.textContent = next?.title ?? "";
+    for (const button of this.buttons) button.disabled = !(button.dataset.go === "1" ? next : number > 0);
+    this.link?.removeAttribute("aria-current");
+    this.link = this.links.get(id);
+    this.link?.setAttribute("aria-current", "step");
+    this.enter(chapter);
+    this.map.light(id, this.store);
+  }
+
+  /** @param {string} chapter */
+  enter(chapter) {
+    const details = this.link?.closest("details") ?? null;
+    if (details !== this.details && this.details) this.details.open = false;
+    this.details = details;
+    if (details) details.open = true;
+    this.moved = chapter !== this.chapter;
+    if (!this.moved) return;
+    this.chapters.get(this.chapter)?.removeAttribute("data-here");
+    this.chapters.get(chapter)?.setAttribute("data-here", "");
+    this.chapter = chapter;
+  }
+
+  /** Scroll the lists and the map, and nothing else, until the place is in sight. */
+  reveal() {
+    const item = this.chapters.get(this.chapter)?.parentElement;
+    if (this.moved && item?.parentElement) item.parentElement.scrollLeft = item.offsetLeft - 40;
+    this.map.reveal();
+    if (!this.link?.offsetParent) return;
+    const top = this.link.getBoundingClientRect().top - this.contents.getBoundingClientRect().top;
+    if (top < 40 || top > this.contents.clientHeight - 60) this.contents.scrollTop += top - this.contents.clientHeight / 3;
+  }
+
+  /**
+   * The other languages lead to the same place.
+   * @param {string} address
+   */
+  linkLanguages(address) {
+    for (const { link, file } of this.languages) link.href = file + address;
+  }
+}

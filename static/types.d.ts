@@ -1,0 +1,155 @@
+// The data that the pages' scripts get from the builder, and what the modules hand to each other.
+// `deno check` reads this file; browsers never see it. tests/test_javascript_types.py holds it together with Python.
+
+// From site_builder/data.py -------------------------------------------------------------------------------
+
+/** A recording without its numbers. */
+interface Outline {
+  route: string;
+  equations: Equation[][];
+  operations: Record<string, OperationOutline>;
+  arrays: Record<string, ArrayOutline>;
+  labels: Record<string, string[] | { script: string; length: number }>;
+  /** List of labels → the number of its first place, where that is not 0. */
+  firsts: Record<string, number>;
+  chapters: ChapterOutline[];
+  /** Axis → the letter for its index, in equations and addresses. */
+  letters: Record<string, string>;
+  /** Kind → target → equations, for draws with other settings. */
+  sampling: Record<string, Record<string, Equation[]>>;
+  summary: Record<string, any>;
+  /** Kind → the PyTorch that computes it. */
+  torch: Record<string, string>;
+  /** Notation → name → symbol. */
+  symbols: Record<string, Record<string, string>>;
+}
+
+interface OperationOutline {
+  kind: string;
+  target: string;
+  /** Which of the outline's equations. */
+  equations: number;
+  operands: Record<string, string>;
+  settings: Record<string, number>;
+  is_gradient?: boolean;
+  /** Which symbols its names have, where these are not those of its kind. */
+  notation?: string;
+}
+
+interface ArrayOutline {
+  shape: number[];
+  axes: string[];
+  dtype: "float32" | "float64" | "int64";
+  /** Axis → name of its list of labels. */
+  labels?: Record<string, string>;
+  same_as?: string;
+  script?: string;
+  derived?: boolean;
+}
+
+interface ChapterOutline {
+  id: string;
+  steps: StepOutline[];
+}
+
+interface StepOutline {
+  id: string;
+  operations: string[];
+  arrays: string[];
+}
+
+/** What stands in a route's page: `<script id="page">`. */
+interface PageData {
+  route: string;
+  /** The way from the page to the site's own folder. */
+  root: string;
+  words: Words;
+}
+
+type Words = Record<string, string>;
+
+// Equations, as tracer/ops/language.py writes them ---------------------------------------------------------
+
+/** Name, letters, body. */
+type Equation = [string, LetterNode[], ExpressionNode];
+type LetterNode = ["letter", string];
+type ExpressionNode =
+  | ["number", number]
+  | LetterNode
+  | ["name", string]
+  | ["size", LetterNode]
+  | ["read", string, ExpressionNode[]]
+  | ["negate", ExpressionNode]
+  | ["binary", string, ExpressionNode, ExpressionNode]
+  | ["compare", string, ExpressionNode, ExpressionNode]
+  | ["where", ExpressionNode, ExpressionNode, ExpressionNode]
+  | ["call", string, ExpressionNode]
+  | ["stream", ExpressionNode, ExpressionNode]
+  | ReduceNode;
+type ReduceNode = ["reduce", string, LetterNode[], ExpressionNode] | RankNode;
+/** "nth_largest": which place has the n-th largest value. */
+type RankNode = ["reduce", string, LetterNode[], ExpressionNode, ExpressionNode];
+/** Letter → its value. */
+type Letters = Record<string, number>;
+
+// Between modules -------------------------------------------------------------------------------------------
+
+/** An operation with its equations. */
+interface Operation extends Omit<OperationOutline, "equations"> {
+  id: string;
+  notation: string;
+  equations: Equation[];
+  shape: number[];
+}
+
+/** What a computation needs of an operation. */
+type Computable = Pick<Operation, "equations" | "operands" | "settings" | "shape">;
+
+/** Numbers, whoever holds them. */
+interface Source {
+  shape(array: string): number[];
+  value(array: string, index: number[]): number;
+}
+
+type Digits = number | "all";
+
+/** One number of an array. */
+interface Place {
+  array: string;
+  index: number[];
+}
+
+/** What an address says. */
+interface State {
+  step: string | null;
+  of: string | null;
+  at: Letters;
+  digits: Digits | null;
+}
+
+/** What is shown at once of a number's working, and what is read for it. */
+interface Frame {
+  reads: Place[];
+  term?: unknown;
+}
+
+type Child = Node | string | number | null | undefined | Child[];
+type Attributes = Record<string, string | number | boolean | null | undefined | ((event: any) => void)>;
+
+/** The meeting place of classic scripts and modules: static/boot.js. */
+interface TwoRoutes {
+  received: Map<string, any>;
+  waiting: Map<string, (content: any) => void>;
+  receive(name: string, content: any): void;
+  map(modules: [string, string, string][]): void;
+  start(run: () => void): void;
+}
+
+interface Window {
+  twoRoutes: TwoRoutes;
+}
+
+/** Made by site_builder/functions.py. */
+declare module "functions" {
+  export const FUNCTIONS: Record<string, { value: (x: number) => number; text: string; python: string }>;
+}
