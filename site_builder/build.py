@@ -44,7 +44,7 @@ ROOT = "../"  # the way from a page of a language to the folder of the site
 ROUTES = ("training", "generation")
 T = TypeVar("T")
 MORE_ROUTES = ("long",)  # shown where there is a recording of it
-HOME_PROSE = {"training": ["home", "home:training", "home:states"], "generation": ["home:generation"]}
+HOME_PROSE = {"training": ["home: lead", "home: training", "home: states"], "generation": ["home: generation"]}
 
 
 def build(traces: Path, output: Path) -> Path:
@@ -174,8 +174,8 @@ def _write_experiments(site: _Site) -> None:
 def _write_home(site: _Site, language: Language, told: dict[str, _Told]) -> None:
     prose = {key: text for one in told.values() for key, text in one.prose.items()}
     strings = Strings(language)
-    site.page("index.html", "home.html", language, lead=prose["home"], states_text=prose["home:states"],
-              routes=[route_card(route, *prose[f"home:{route}"], strings) for route in ROUTES], states=states(strings),
+    site.page("index.html", "home.html", language, lead=prose["home: lead"], states_text=prose["home: states"],
+              routes=[route_card(route, *prose[f"home: {route}"], strings) for route in ROUTES], states=states(strings),
               map=told["training"].map, wide_map=told["training"].wide_map, has_experiments=site.has_experiments,
               chapters=chapter_lists({route: one.chapters for route, one in told.items()}, strings))
 

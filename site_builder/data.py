@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from site_builder.keys import general
 from site_builder.labels import isolated
 from site_builder.notation import Notation
 from site_builder.source import torch_sources
@@ -167,7 +168,7 @@ def _sampling_equations() -> dict[str, dict[str, list[Any]]]:
 
 def _symbols(notation: str) -> dict[str, str]:
     names = set()
-    for target, equations in KINDS[notation.partition(":")[0]].targets.items():
+    for target, equations in KINDS[general(notation)[1]].targets.items():
         names |= {target, *(equation.name for equation in equations)}
         names |= {node[1] for equation in equations for node in walk(equation.body) if node[0] in ("read", "name")}
     return {name: symbol_text(notation, name) for name in sorted(names)}

@@ -46,11 +46,11 @@ def tell(experiments: list[Figures], language: Language) -> tuple[tuple[str, str
         figures = figures | {"num": number_in_prose, "count": partial(count, language), "fixed": fixed, "ln": math.log}
         return (render_title(section.title, figures), render(section.body, figures), render(section.misread, figures))
 
-    told = [one | {"what": say(f"experiment:{one['kind']}", one),
-                   "reading": say(f"experiment:{one['kind']}.reading", one),
+    told = [one | {"what": say(f"experiments: {one['kind']}", one),
+                   "reading": say(f"experiments: {one['kind']}, reading", one),
                    "plots": (_depth_plots if one["kind"] == "depth" else _cache_plots)(one, strings)}
             for one in experiments]
-    return say("experiment", {})[:2], told
+    return say("experiments: lead", {})[:2], told
 
 
 def fixed(value: float, places: int) -> str:

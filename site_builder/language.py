@@ -6,7 +6,7 @@ Such a folder holds
   `plural` and `kind_sources` (see `Language`);
 - ``strings.toml``: the words of the interface;
 - ``sources.toml``: where equations come from, by the key of what they compute;
-- ``*.md``: the prose (`site_builder/sections.py`);
+- ``*.md``: the prose (`site_builder/sections.py`), by keys (`site_builder/keys.py`);
 - ``style.css``, where its script wants faces or spacing of its own.
 
 Beside the folders may lie topics, ``<topic>.md``: what is new, said in all languages in one file.
@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from site_builder.keys import needed, wrong
 from site_builder.sections import Section, read_sections
 from tracer.errors import UserError
 from tracer.ops import KINDS
@@ -106,14 +107,22 @@ def _flat(body: dict) -> dict[str, str]:
 
 
 def _add(language: Language, key: str, section: Section, path: Path) -> None:
-    if key in language.prose:
-        raise UserError(f"{path}: {key} stands twice in {language.name}")
-    language.prose[key] = section
+    if why := wrong(key):
+        raise UserError(f"{path}: {key} is no key: {why}")
+    for table, value in ((language.prose, section), (language.sources, section.source)):
+        if key in table and value:
+            raise UserError(f"{path}: {key} stands twice in {language.name}")
+        if value:
+            table[key] = value
 
 
 def _check(found: dict[str, Language]) -> None:
-    """Each language has what the others have, and puts in the same figures."""
+    """Each language has words for every kind, has what the others have, and puts in the same figures."""
     for language in found.values():
+        for key in needed():
+            if key not in language.prose:
+                raise UserError(f"site_builder/languages: {language.code} lacks the section {key}: every kind of "
+                                "operation has words")
         for other in found.values():
             lacks = f"{language.code} lacks"
             for key in other.strings:

@@ -18,7 +18,7 @@ class Node:
     """A step, or what flows into the network: an input made before it, a table that several steps share.
 
     `key`: its name in the graph.  `array` is what the node makes or is; `before` are steps outside of every pass that
-    lead up to it; `step` is the step that it shows.
+    lead up to it; `step` is the step that it shows; of another node `role` says what it is.
     """
 
     key: str
@@ -29,7 +29,7 @@ class Node:
     parameters: list[str] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
     step: Step | None = None
-
+    role: str = ""
     place: str = ""  # where its step stands in the model, the same in every pass
 
 
@@ -107,7 +107,7 @@ def _part(step: Step) -> Group:
 
 def _name(first: Step) -> str:
     """What a part is called that begins with this step."""
-    return {"ids": "ids", "final": "final_norm", "token": "append"}.get(first.role) or first.role or first.kind
+    return first.role or first.kind
 
 
 class _Finder:
@@ -117,6 +117,7 @@ class _Finder:
         self.trace, self.steps = trace, groups
         self.parameters = {name: one.name for one in trace.parameters
                            for role, name in one.arrays.items() if role in ("initial", "trained")}
+        self.given = {name: role for role, name in trace.passes[0].arrays.items()}
         self.step_of = {name: step for step in trace.steps() for name in step.operations}
         self.own = {step.id for _, steps in groups for step in steps}
         self.places = {place(trace, step): step.id for _, steps in groups for step in steps}
@@ -178,10 +179,11 @@ class _Finder:
             shape = self.trace.arrays[name].shape
             home = self.step_of.get(name)
             if home and not home.pass_:
-                self._add(group, Node(name, "input", home.id, name, shape), name)
+                self._add(group, Node(name, "input", home.id, name, shape, role=self.given.get(name, "")), name)
             elif name in self.parameters and len(self.readers[name]) > 1:
                 own = self.parameters[name]
-                self._add(group, Node(own, "table", self._table_step(name, step), name, shape, [own]), name)
+                role = next(one.role for one in self.trace.parameters if one.name == own)
+                self._add(group, Node(own, "table", self._table_step(name, step), name, shape, [own], role=role), name)
 
     def _table_step(self, name: str, step: Step) -> str:
         """The step that changes a table, where there is one; else the first that reads it."""

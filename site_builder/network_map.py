@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from site_builder.keys import general, key
 from site_builder.map_layout import PANEL, Box, Joint, Line, tall, wide
 from site_builder.network_graph import Group, Network, Node, network
-from site_builder.prose import prose_key
+from site_builder.prose import name_of
 from site_builder.strings import Strings
 from tracer.format.trace import Pass, Trace
 
@@ -96,14 +97,16 @@ def _title(node: Node, found: Network, titles: dict[str, str], strings: Strings)
 
 
 def label(strings: Strings, node: Node) -> str:
-    """A few letters for a node, a subscript after `_`; where no words are given, its kind, or its name."""
-    key = prose_key(node.step) if node.step else node.key
-    return strings.get(f"map.{key}") or (node.step.kind if node.step else node.key).replace("_", " ")
+    """A few letters for a node, a subscript after `_`; where no words are given, the name of its kind or its own."""
+    if not node.step:
+        return strings.get(f"map.{node.role}") or node.key.rpartition(".")[2].replace("_", " ")
+    words = (strings.get(f"map.{written}") for written in general(key(node.step.kind, node.step.role)))
+    return next(filter(None, words), "") or name_of(strings.language, node.step.kind)
 
 
 def group_title(strings: Strings, group: Group) -> str:
     """What a group is called: as its chapter is, else by words of its own, else by its name."""
     if group.block is not None:
-        return strings("chapter.blocks", n=group.block + 1)
+        return strings("chapter.block", n=group.block + 1)
     return (strings.get(f"chapter.{group.name}") or strings.get(f"network_map.part.{group.name}")
             or group.name.replace("_", " "))

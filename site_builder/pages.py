@@ -12,17 +12,10 @@ from site_builder.merges import Merges, merges
 from site_builder.network_graph import main_array, place
 from site_builder.notation import source
 from site_builder.parts import Part, Parts, number_in_prose
-from site_builder.prose import find_section, render, render_title
+from site_builder.prose import find_section, name_of, render, render_title
 from site_builder.rounds import bytes_of, careless, layers
-from site_builder.sections import Section
 from site_builder.strings import Strings, count
 from tracer.format.trace import Chapter, Pass, Step
-
-# What prose calls an array of a round → the kind of its pass, and its role there.
-HERE = {"cached.difference": ("cached", "difference"), "cached.sampler.draw.token": ("cached", "token"),
-        "sampler.draw.token": ("round", "token"), "greedy": ("round", "greedy"), "is_end": ("round", "is_end")}
-# What prose calls a norm → its role.
-NORMS = {"block.norm_1": "attention", "block.norm_2": "mlp", "final_norm": "final"}
 
 
 @dataclass
@@ -88,7 +81,7 @@ class ChapterPage:
 def told(parts: Parts, language: Language, keys: list[str]) -> dict[str, tuple[str, str]]:
     """Prose that belongs to no step: key → (title, HTML), with the figures of the recording."""
     writer = _Writer(parts, language)
-    figures = writer.figures(Step(""))
+    figures = writer.figures()
     sections = {key: language.prose[key] for key in keys}
     return {key: (render_title(s.title, figures), render(s.body, figures)) for key, s in sections.items()}
 
@@ -108,30 +101,23 @@ class _Writer:
         return [self.chapter(chapter) for chapter in self.trace.chapters]
 
     def chapter(self, chapter: Chapter) -> ChapterPage:
-        kind = "blocks" if chapter.kind == "block" else chapter.kind
-        section = self.language.prose[f"chapter:{kind}"]
-        number = self.chapter_number(chapter)
+        section = self.language.prose[f"chapter: {chapter.kind}"]
+        number = {"block": chapter.block + 1} if chapter.block is not None else {"round": chapter.round}
         figures = self.figures(chapter.steps[0]) | number
-        short = self.strings(f"chapter.{kind}", n=next(iter(number.values()), ""))
+        short = self.strings(f"chapter.{chapter.kind}", n=next(iter(number.values())))
         return ChapterPage(chapter.id, short, render_title(section.title, figures), render(section.body, figures),
                            render(section.misread, figures), [self.page(step, chapter) for step in chapter.steps])
 
-    @staticmethod
-    def chapter_number(chapter: Chapter) -> dict:
-        if chapter.block is not None:
-            return {"block": chapter.block + 1}
-        return {"round": chapter.round} if chapter.round else {}
-
     def page(self, step: Step, chapter: Chapter) -> Page:
         self.number += 1
-        section = (find_section(self.language.prose, step, self.trace.route)
-                   or Section(self.neutral_title(step), "", ""))
+        section = find_section(self.language, step, self.trace.route)
         figures = self.figures(step)
+        given = [] if step.kind == "change" else step.arrays  # the operation itself shows both moments
         return Page(
             step.id, self.at(step), self.number, chapter.id,
             self.title(step, chapter, render_title(section.title, figures)),
             render(section.body, figures), render(section.misread, figures),
-            [self.part(name) for name in self.given(step)], [self.part(name) for name in step.operations], step.id,
+            [self.part(name) for name in given], [self.part(name) for name in step.operations], step.id,
             merges(self.trace, step), shown_layers(layers(self.trace, chapter, step)),
             byte_rows(rows := bytes_of(self.trace, step), self.strings),
             careless(self.trace, step) if rows else "",
@@ -143,15 +129,6 @@ class _Writer:
         run = self.trace.pass_of(step)
         return At(mode, run.name if run else "", place(self.trace, step) if run else "", of,
                   main_array(self.trace, step))
-
-    def given(self, step: Step) -> list[str]:
-        """Arrays that a step starts from; of two moments of a parameter the step itself shows both."""
-        return [] if step.kind == "change" else step.arrays
-
-    @staticmethod
-    def neutral_title(step: Step) -> str:
-        """For a step of a kind that nothing is written about: the kind itself, and its role."""
-        return " ".join(filter(None, (step.kind, step.role))).replace("_", " ")
 
     def title(self, step: Step, chapter: Chapter, title: str) -> str:
         """The prose's title, with the block or the parameter that it is about where the chapter does not say it."""
@@ -186,46 +163,48 @@ class _Writer:
         leading = math.prod(array.shape[:-2])
         return [f"{self.strings('axis.' + array.axes[0])} {n + 1} · {row}" for n in range(leading) for row in rows]
 
-    def figures(self, step: Step) -> dict:
+    def figures(self, step: Step | None = None) -> dict:
         """What prose may name: sizes, settings and recorded numbers, never typed."""
         make, trace = self.trace.make, self.trace
         config = make["config"]
-        run = self.run_of(step)
-        ids = run.arrays["ids"]
-        own = step.direction == "forward" and step.pass_ != "cached" and step.block is not None
         return {
-            "T": trace.arrays[ids].size, "D": config["width"], "H": config["heads"],
-            "dh": config["width"] // config["heads"],
-            "L": config["blocks"], "F": 4 * config["width"], "V": config["vocabulary"], "C": config["context"],
+            "T": self.positions(step), "D": config["width"], "H": config["heads"],
+            "dh": config["width"] // config["heads"], "L": config["blocks"], "F": 4 * config["width"],
+            "V": config["vocabulary"], "C": config["context"],
             "p": config["dropout"], "settings": make["settings"], "summary": trace.summary,
             "text": make.get("text", make.get("trained_on")), "validation_text": make.get("validation_text"),
             "prompt": make.get("prompt"), "temperature": make.get("temperature"), "top_k": make.get("top_k"),
-            "seed": make.get("seed"), "parameters": self.parameters,
-            "ids": trace.values(self.text()["ids"]).tolist(), "num": number_in_prose,
-            "count": partial(count, self.language), "ln": math.log,
-            "has": self.parts.kinds.__contains__, "named": self.named, "again": step.pass_ == "again",
-            "value": lambda name, *index: trace.values(name)[index].item(),
-            "outside": self.outside(run),
-            "here": lambda name: trace.find_pass(HERE[name][0], round=step.round).arrays[HERE[name][1]],
-            "block": step.block + 1 if own else None, "round": step.round,
+            "seed": make.get("seed"), "parameters": self.parameters, "num": number_in_prose,
+            "count": partial(count, self.language), "ln": math.log, "has": self.parts.kinds.__contains__,
+            "named": self.named, "again": bool(step) and step.pass_ == "again", "value": partial(self.value, step),
+            "outside": self.outside(step), "round": step and step.round,
+            "block": step.block + 1 if step and step.block is not None else None,
         }
 
-    def named(self, key: str) -> str:
-        """What the module is called that stands in the place `key` ("block.norm_1"), by its kind."""
-        kind = next((step.kind for step in self.trace.steps() if step.role == NORMS[key] and step.pass_), NORMS[key])
-        return self.strings.get(f"kind.{kind}") or kind.replace("_", " ")
+    def named(self, role: str) -> str:
+        """What the module is called that comes first in a part of the model: the norm before "attention", "mlp"."""
+        kind = next((step.kind for step in self.trace.steps() if step.role == role and step.direction == "forward"), "")
+        return name_of(self.language, kind)
 
-    def text(self) -> dict[str, str]:
-        """The arrays of the text that the recording begins with."""
-        return next(iter(self.trace.texts.values()))
+    def value(self, step: Step | None, role: str, pass_: str = "") -> float | int:
+        """The recorded number of a `role`: in the step's own pass or another one, else in the whole recording."""
+        of = self.pass_of(step, pass_)
+        return self.trace.values(of.arrays[role] if of and role in of.arrays else self.trace.roles[role]).item()
 
-    def run_of(self, step: Step) -> Pass:
-        """The pass whose ids a step is about: of a round with a cache the whole one; else the first, or the prompt."""
-        if step.round:
-            return self.trace.find_pass("round", round=step.round)
-        first = self.trace.passes[0]
-        return self.trace.pass_of(step) or (first if first.kind == "first" else Pass("", arrays=self.text()))
+    def pass_of(self, step: Step | None, kind: str = "") -> Pass | None:
+        """The pass of a step, or that of another kind with the same round."""
+        if not step or not (kind or step.pass_):
+            return None
+        kind = kind or step.pass_
+        return self.trace.find_pass(kind, step.split if kind == step.pass_ else "", step.round)
 
-    def outside(self, run: Pass) -> int:
+    def outside(self, step: Step | None) -> int:
         """How many of the oldest ids a round left out."""
-        return int(self.trace.operations[run.arrays["ids"]].settings["offset"]) if run.kind == "round" else 0
+        of = self.pass_of(step, "round") if step and step.round else None
+        return int(self.trace.operations[of.arrays["ids"]].settings["offset"]) if of else 0
+
+    def positions(self, step: Step | None) -> int:
+        """How many positions a step is about: those of its pass or round, of the first pass, of the prompt."""
+        of = self.pass_of(step, "round" if step and step.round else "") or self.trace.find_pass("first")
+        ids = of.arrays["ids"] if of else self.trace.texts["prompt"]["ids"]
+        return self.trace.arrays[ids].size

@@ -1,8 +1,4 @@
-"""Which prose a step has, and prose as HTML (`site_builder/language.py` reads it).
-
-What is said of a module is true of its kind: ``# block.norm_1 (layer_norm)`` is not shown for a module of
-another kind in that place, which then has a neutral title and no statement.
-"""
+"""Which prose a step has, and prose as HTML (`site_builder/language.py` reads it)."""
 
 import re
 from functools import cache
@@ -13,63 +9,29 @@ from markdown_it import MarkdownIt
 
 from site_builder.compiled import compiled
 from site_builder.formula import inline_mathml
+from site_builder.keys import keys_of
+from site_builder.language import Language
 from site_builder.sections import Section
+from tracer.errors import UserError
 from tracer.format.trace import Step
 
-# Kind and role of a step → the key of what is said of it.
-KEYS = {
-    ("positions", ""): "positions", ("embedding", "token"): "token_embedding",
-    ("embedding", "position"): "position_embedding", ("add", "embedding"): "embedding_sum",
-    ("dropout", "embedding"): "embedding_dropout", ("layer_norm", "attention"): "block.norm_1",
-    ("linear", "query_key_value"): "block.attention.qkv", ("split_heads", ""): "block.attention.split",
-    ("scaled_scores", ""): "block.attention.scores", ("causal_mask", ""): "block.attention.mask",
-    ("softmax", "attention"): "block.attention.softmax",
-    ("dropout", "attention_weights"): "block.attention.weights_dropout",
-    ("weighted_sum", ""): "block.attention.weighted_sum", ("concatenate_heads", ""): "block.attention.concatenate",
-    ("linear", "attention_output"): "block.attention.projection",
-    ("dropout", "attention_output"): "block.attention.dropout", ("add", "attention"): "block.residual_1",
-    ("layer_norm", "mlp"): "block.norm_2", ("linear", "mlp_up"): "block.mlp.up", ("gelu", ""): "block.mlp.gelu",
-    ("linear", "mlp_down"): "block.mlp.down", ("dropout", "mlp_output"): "block.mlp.dropout",
-    ("add", "mlp"): "block.residual_2", ("layer_norm", "final"): "final_norm", ("last_position", ""): "last_position",
-    ("tied_head", ""): "head", ("cross_entropy", ""): "cross_entropy", ("mean", "loss"): "loss",
-    ("temperature", ""): "sampler.temperature", ("top_k", ""): "sampler.top_k",
-    ("softmax", "candidates"): "sampler.softmax", ("cumulative", ""): "sampler.cumulative",
-    ("draw", ""): "sampler.draw",
-    ("window", "ids"): "ids", ("append", "token"): "append", ("greedy", ""): "choices", ("", "bytes"): "bytes",
-    ("is_end", ""): "end", ("kept_rows", ""): "cached.kept", ("drop_rows", ""): "cached.slide",
-    ("", "embedding"): "cached.embedding", ("", "block"): "cached.block", ("", "head"): "cached.head",
-    ("", "draw"): "cached.sampler.draw", ("largest_difference", ""): "cached.compare",
-    ("", "zero_grad"): "zero_grad", ("predicted_change", ""): "receipt.predicted",
-    ("difference", "loss"): "receipt.change", ("", "series_loss"): "series.loss",
-    ("", "series_attention"): "series.attention", ("", "series_rows"): "series.rows",
-    ("adamw", "token_table"): "adamw.token_embedding.weight",
-    ("adamw", "position_table"): "adamw.position_embedding.weight",
-    ("adamw", "query_key_value_bias"): "adamw.block.attention.qkv.bias", ("adamw", "vector"): "adamw.vector",
-}
-TEXT_KEYS = {("byte_tokens", ""): "{}", ("bpe_merge", ""): "{}.merges", ("append", "end"): "{}.eos",
-             ("window", "pairs"): "{}.shift"}
+
+def find_section(language: Language, step: Step, route: str) -> Section:
+    """What is said of a step on the page of a `route`: of all that holds for it, the most particular.
+
+    Raises `UserError` for a step of which nothing is said.
+    """
+    found = next((language.prose[one] for one in keys_of(step, route) if one in language.prose), None)
+    if not found:
+        raise UserError(f"step {step.id} is of kind {step.kind!r} and role {step.role!r}, of which "
+                        f"site_builder/languages/{language.code} says nothing")
+    return found
 
 
-def prose_key(step: Step) -> str:
-    """The key of what is said of a step; nothing where nothing is written about its kind in that role."""
-    place = (step.kind, step.role)
-    if place in TEXT_KEYS:
-        return TEXT_KEYS[place].format("validation" if step.split == "validation" else "text")
-    key = KEYS.get(place) or {"change": "parameters", "adamw": "adamw"}.get(step.kind, "")
-    return f"grad.{key}" if key and step.direction == "backward" else key
-
-
-def find_section(prose: dict[str, Section], step: Step, route: str) -> Section | None:
-    """The section for a step: a variant for this page or pass first, then the general one."""
-    key = prose_key(step)
-    passes = {"generation": ["generation"], "long": ["long", "generation"]}.get(route, [])
-    passes += [one for one in ("evaluation", "again") if step.pass_ == one]
-    variants = [variant for one in (*(f"{one}:{key}" for one in passes), key)
-                for variant in (f"{one} ({step.kind})", one)]
-    if step.kind == "adamw":
-        variants += ["adamw.vector"] if step.role == "query_key_value_bias" else []
-        variants.append("adamw")
-    return next((prose[v] for v in variants if v in prose), None)
+def name_of(language: Language, kind: str) -> str:
+    """What a module of a kind is called."""
+    section = language.prose.get(kind)
+    return section.name if section and section.name else kind.replace("_", " ")
 
 
 _markdown = MarkdownIt("commonmark", {"html": False})

@@ -2,12 +2,15 @@
 
     # key                               # key
     ## Title                            ## en: Title
-    Paragraphs, in which figures        Paragraphs
-    are Jinja expressions               > what is often misread
-    > what is often misread             ## zh: 标题
-                                        …
+    Name: layer norm                    Paragraphs
+    Source: where it comes from         > what is often misread
+    Paragraphs, in which figures        ## zh: 标题
+    are Jinja expressions               …
+    > what is often misread
 
-Figures are never typed: they are rendered from the recording.
+`site_builder/keys.py` says what keys there are.  Figures are never typed: they are rendered from the recording.
+Directly under a title may stand what a module of the kind is called, and where its equations come from; the words
+`Name` and `Source` are the same in every language.
 """
 
 import re
@@ -25,6 +28,8 @@ class Section:
     title: str
     body: str
     misread: str
+    name: str = ""
+    source: str = ""
 
 
 def read_sections(path: Path, languages: Collection[str] = ()) -> Iterator[tuple[str, str, Section]]:
@@ -53,6 +58,10 @@ def _split(path: Path, text: str, heading: str, key: str = "") -> list[tuple[str
 
 def _section(title: str, text: str) -> Section:
     lines = text.splitlines()
+    fields = {}
+    while lines and (field := re.fullmatch("(Name|Source): (.+)", lines[0])):
+        fields[field[1].lower()] = field[2].strip()
+        del lines[0]
     misread = "\n".join(re.sub(r"^> ?", "", line) for line in lines if line.startswith(">"))
     said = "\n".join(line for line in lines if not line.startswith(">"))
-    return Section(title, said.strip(), misread.strip())
+    return Section(title, said.strip(), misread.strip(), **fields)

@@ -18,6 +18,9 @@ def count(language: Language, n: int, one: str, more: str = "") -> str:
     return f"{n:,} {one if n == 1 else more or one + language.plural}"
 
 
+_NOT_OF_SCRIPTS = ("experiments.", "map.", "network_map.", "not_started.")
+
+
 class Strings:
     """``strings("step_of", n=3, total=9)``, in a language or that of a code.  Raises `KeyError` for no known word."""
 
@@ -38,4 +41,4 @@ class Strings:
 
     def for_scripts(self) -> dict[str, str]:
         """The words for a route's scripts; others stand in the pages."""
-        return {key: word for key, word in self.all().items() if not key.startswith(("experiments.", "not_started."))}
+        return {key: word for key, word in self.all().items() if not key.startswith(_NOT_OF_SCRIPTS)}

@@ -85,7 +85,7 @@ def test_a_third_language_is_a_folder(folder, tmp_path):
 
 
 @pytest.mark.parametrize(("file", "old", "new", "told"), [
-    ("zh/head.md", r"(?s)# head .*", "", "zh lacks the section head"),
+    ("zh/head.md", r"(?s)# tied_head\n.*", "", "zh lacks the section tied_head"),
     ("zh/strings.toml", r'\nskip = "[^"]*"', "", "zh lacks the string skip"),
     ("zh/strings.toml", r"共 \{total\} 步", "共几步", r"zh lacks \{total\} in the string step_of"),
     ("en/strings.toml", r'\nskip = "[^"]*"', "", "en lacks the string skip"),
@@ -119,22 +119,23 @@ def test_a_folder_of_no_language_is_named(folder):
 
 # Topics ----------------------------------------------------------------------------------------------
 
-TOPIC = "# new_kind\n## en: A new kind\nWhat it does.\n> No magic.\n## zh: 新的一种\n它做什么。\n> 没有魔法。\n"
+TOPIC = ("# linear (new_role)\n## en: A new kind\nWhat it does.\n> No magic.\n"
+         "## zh: 新的一种\n它做什么。\n> 没有魔法。\n")
 
 
 def test_a_topic_says_something_new_in_all_languages(folder):
     (folder / "new.md").write_text(TOPIC, "utf-8")
-    said = {code: language.prose["new_kind"] for code, language in languages().items()}
+    said = {code: language.prose["linear (new_role)"] for code, language in languages().items()}
     assert (said["en"].title, said["en"].body, said["en"].misread) == ("A new kind", "What it does.", "No magic.")
     assert (said["zh"].title, said["zh"].body, said["zh"].misread) == ("新的一种", "它做什么。", "没有魔法。")
 
 
 @pytest.mark.parametrize(("topic", "told"), [
-    (TOPIC.partition("## zh")[0], "zh lacks the section new_kind"),
+    (TOPIC.partition("## zh")[0], "zh lacks the section linear .new_role"),
     (TOPIC.replace("## zh:", "## fr:"), "begins with one of en:, zh:"),
     (TOPIC.replace("## zh: 新的一种", "## 新的一种"), "begins with one of en:, zh:"),
-    (TOPIC + TOPIC, "new_kind stands twice in English"),
-    ("# chapter:text\n## en: Text\nText.\n", "chapter:text stands twice in English"),
+    (TOPIC + TOPIC, "linear .new_role. stands twice in English"),
+    ("# chapter: text\n## en: Text\nText.\n", "chapter: text stands twice in English"),
 ])
 def test_a_topic_that_is_not_one_is_named(folder, topic, told):
     (folder / "new.md").write_text(topic, "utf-8")

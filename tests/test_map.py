@@ -11,13 +11,13 @@ from axe_playwright_python.sync_playwright import Axe
 from driver import LANGUAGES
 from playwright.sync_api import Page, expect
 
+from site_builder import keys
 from site_builder.build import ROUTES
 from site_builder.map_layout import NODE, tall, wide
-from site_builder.network_graph import Edge, Network, Node, network
+from site_builder.network_graph import Edge, Group, Network, Node, network
 from site_builder.network_map import group_title, label, network_map
-from site_builder.prose import plain_key
 from site_builder.strings import Strings
-from tracer.format.trace import Trace
+from tracer.format.trace import Step, Trace
 from tracer.model.config import Config
 from tracer.model.optimizer import TrainingSettings
 from tracer.recording.generation import GenerationJob, record_generation
@@ -124,18 +124,21 @@ def test_nodes_have_the_title_of_their_step_and_a_short_label(site, language, tr
 
 @pytest.mark.parametrize("words", [Strings(language) for language in LANGUAGES], ids=LANGUAGES)
 def test_every_node_and_group_has_words_of_its_own(trace, words):
-    found = network(trace, "round1" if trace.route == "generation" else "")
+    found = network(trace)
     for node in found.nodes.values():
-        assert label(words, node) == words(f"map.{plain_key(node.key)}")
+        own = keys.key(node.step.kind, node.step.role) if node.step else node.role
+        assert label(words, node) == words(f"map.{own}")
     said = [group_title(words, group) for group in found.groups]
     assert len(set(said)) == len(said)
-    assert not set(said) & set(found.groups)
+    assert not set(said) & {group.name for group in found.groups}
 
 
-def test_without_words_the_name_is_the_label():
-    node = Node("blocks.7.rotary.turn_pairs", "step", "", "", ())
+def test_without_words_the_name_of_the_kind_is_the_label():
+    node = Node("a", "step", "a", "a", (), step=Step("a", kind="turn_pairs", role="query"))
     assert label(Strings("en"), node) == "turn pairs"
-    assert group_title(Strings("en"), "tail_end") == "tail end"
+    node.step.kind = "layer_norm"  # of a kind that has words, in a role that has none
+    assert label(Strings("en"), node) == "layer norm" and label(Strings("zh"), node) == "层归一化"
+    assert group_title(Strings("en"), Group("tail_end")) == "tail end"
 
 
 # What the steps say ----------------------------------------------------------------------------------

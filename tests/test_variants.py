@@ -3,22 +3,26 @@
 import html
 import math
 import re
+import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from driver import ALL_ROUTES, LANGUAGES
-from variants import VARIANTS, model_with_rms_norm, recorded
+from variants import NEW_NORM, VARIANTS, a_new_norm, recorded
 
+from site_builder import language as module
 from site_builder.language import languages
 from site_builder.network_graph import Node
 from site_builder.network_map import label
+from site_builder.notation import source
 from site_builder.pages import chapters
 from site_builder.parts import Parts, number_in_prose
-from site_builder.prose import kind_of
-from site_builder.source import torch_sources
 from site_builder.strings import Strings, count
+from tracer.errors import UserError
 from tracer.format.trace import Step, Trace
+from tracer.resources import LANGUAGES as LANGUAGE_FOLDERS
 
 TEXTS = ("training", "validation")
 NUMBER = re.compile(r"−?\d[\d,]*\.\d+(?:e−?\d+)?")
@@ -56,45 +60,62 @@ def texts(all_traces) -> dict[tuple[str, str], dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def with_rms_norm(tokenizer) -> Iterator[Trace]:
-    with model_with_rms_norm():
-        yield recorded(VARIANTS["no decay, cold"], tokenizer)["training"]
+def with_a_new_norm(tokenizer, variants) -> Iterator[Trace]:
+    """Made after the others, which have a layer norm."""
+    variant = VARIANTS["no decay, cold"]
+    with a_new_norm() as config:
+        yield recorded(replace(variant, training=replace(variant.training, config=config)), tokenizer)["training"]
 
 
 # Kinds -----------------------------------------------------------------------------------------------
 
-def test_what_is_said_of_a_module_is_keyed_by_its_kind(recordings):
-    """A kind without prose, or a section for every kind in its place, fails here."""
-    headings, kinds = set(languages()["en"].prose), set(torch_sources()) | {"gelu"}
-    met = set()
-    for trace in recordings.values():
-        for step in (step for chapter in trace.chapters for step in chapter.steps):
-            kind = kind_of(trace, step)
-            if kind not in kinds - {"adamw", "append_rows"} or ".cached." in step.id:
-                continue
-            met.add(kind)
-            key = re.sub(r"\bblocks\.\d+", "block", re.sub(r"^(round\d+|evaluation\.\w+?|again)\.", "", step.id))
-            assert f"{key} ({kind})" in headings or f"generation:{key} ({kind})" in headings, (step.id, kind)
-            assert key not in headings, step.id
-    assert met == kinds - {"adamw", "append_rows", "top_p"}
+TOPIC = """# length_norm
+## en: Each vector is brought to one length
+Name: length norm
+Source: made up
+It is divided by its length, {{ count(D, "feature") }} in all.
+## zh: 每个向量归为同一长度
+Name: 长度归一化
+Source: 虚构
+除以它的长度，共 {{ D }} 个特征。
+# length_norm, backward
+## en: Back through the length
+Lengthening all features changes nothing.
+## zh: 反向穿过长度
+所有特征一起拉长，输出不变。
+"""
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_norm_of_another_kind_is_said_nothing_false_of(with_rms_norm, language):
+def test_a_new_kind_is_told_of_by_one_file(with_a_new_norm, language, tmp_path, monkeypatch):
+    """Where a layer norm stood, with the words of the new kind and none of the old one's."""
+    monkeypatch.setattr(module, "LANGUAGES", shutil.copytree(LANGUAGE_FOLDERS, tmp_path / "languages"))
+    (tmp_path / "languages" / f"{NEW_NORM}.md").write_text(TOPIC, "utf-8")
     wrong = {"en": r"(?i)layer.?norm|\bLN\b|mean (?:of its|taken)|loses its mean|\bcentred\b|learned shift",
              "zh": r"层归一化|\bLN\b|减去均值|减均值|平移"}[language]
-    text = said(with_rms_norm, language)
-    norms = [view for view in text if re.search(r"norm_\d$|final_norm$", view) and not view.startswith("adamw")]
-    assert len(norms) == 5 * 3  # forward, backward, again, both evaluations
+    text = said(with_a_new_norm, language)
     for step, words in text.items():
         assert not re.search(wrong, words.replace("layer_norm", "")), (step, re.search(wrong, words))
-    for step in norms:
-        body = text[step].split("\n", 1)[1].strip()
-        assert body == "", step  # its formula speaks
-    node = Node("blocks.0.norm_1", "step", "", "", (), module="rms_norm")
-    assert label(Strings(language), node) == "norm 1"
-    node.module = "layer_norm"
-    assert label(Strings(language), node) == Strings(language)("map.block.norm_1")
+    title = {"en": ("Each vector is brought to one length", "Back through the length"),
+             "zh": ("每个向量归为同一长度", "反向穿过长度")}[language]
+    norms = {step.id: step.direction for step in with_a_new_norm.steps() if step.kind == NEW_NORM}
+    assert len(norms) == 5 * 3  # forward, backward, again, both evaluations
+    for step, direction in norms.items():
+        assert title[direction == "backward"] in text[step]
+    name = {"en": "length norm", "zh": "长度归一化"}[language]
+    assert any(name in words for step, words in text.items() if step not in norms)  # where others speak of it
+    node = Node("", "step", "", "", (), step=Step("", kind=NEW_NORM, role="attention"))
+    assert label(Strings(language), node) == name
+    assert source(NEW_NORM, languages()[language]) == {"en": "made up",
+                                                         "zh": "虚构"}[language]
+
+
+def test_a_kind_that_nothing_is_said_of_is_refused(with_a_new_norm, tmp_path, monkeypatch):
+    with pytest.raises(UserError, match="kind 'length_norm' and role 'attention', of which site_builder/languages/en"):
+        said(with_a_new_norm, "en")
+    monkeypatch.setattr(module, "LANGUAGES", shutil.copytree(LANGUAGE_FOLDERS, tmp_path / "languages"))
+    with pytest.raises(UserError, match=r"en lacks the section length_norm: every kind of operation has words"):
+        languages()
 
 
 # Passes ----------------------------------------------------------------------------------------------

@@ -427,8 +427,8 @@ def test_a_changed_attribute_is_caught(traces):
                     recomputed.add(what)
     assert hashed >= SMALL | recomputed
     assert {name for _, _, name in recomputed} >= {
-        "beta1", "beta2", "head_width", "heads", "length", "lr", "merged", "offset", "p", "position", "step",
-        "temperature"}
+        "beta1", "beta2", "head_width", "heads", "length", "lr", "merged", "offset", "p", "position",
+        "temperature", "update"}
 
 
 def outline_is_caught(trace: Trace) -> bool:
@@ -614,8 +614,9 @@ def test_a_subnormal_number_is_not_taken_for_a_mistake():
     builder.chapter("all")
     builder.step("all").arrays.append(builder.source("gradient", np.array([gradient]), ("feature",)))
     settings = {"beta1": 0.9, "beta2": 0.95}
-    builder.operation("v", "adamw", {"gradient": "gradient"}, np.float32(0.05) * np.array([gradient * gradient]),
-                 ("feature",), target="v", settings=settings)
+    builder.operation("zero", "initial_moments", {}, None, ("feature",), target="v_before", derived=True, shape=(1,))
+    builder.operation("v", "adamw", {"gradient": "gradient", "v_before": "zero"},
+                      np.float32(0.05) * np.array([gradient * gradient]), ("feature",), target="v", settings=settings)
     trace = builder.finish()
     assert 0 < trace.values("v")[0] < np.finfo(np.float32).tiny
     assert fresh_check(trace, "v").problem == ""

@@ -13,7 +13,7 @@ NARROW = re.compile(rf"[{HAN}]\s?[,;:!?()](?!\w*\()|[,;:!?(]\s?[{HAN}]|[{HAN}]\.
 FULL_WIDTH = re.compile(r"[\u3000-\u303f\uff00-\uffef]")
 # Names and terms that stay as they are in Chinese.
 STAY = {"import", "map", "Token", "Block", "Dropout", "softmax", "logits", "logit", "log", "sum", "exp", "make", "site",
-        "nat", "step"}
+        "nat"}
 
 
 def texts_of(page: str) -> list[str]:

@@ -112,7 +112,7 @@ def _recomputed(body: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
 def _recomputed_run(run: dict[str, Any], make: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
     settings = make["settings"]
     shape = _shape(vocabulary=make["vocabulary"], context=settings["context"], width=settings["width"],
-                   heads=settings["heads"], blocks=run["blocks"])
+                   heads=settings["heads"], blocks=run["blocks"], norm=settings.get("norm", "layer_norm"))
     updates, every = settings["updates"], settings["evaluate_every"]
     stride = -(-updates // POINTS)
     tested = [*range(0, updates, every), updates]
@@ -128,4 +128,5 @@ def _recomputed_run(run: dict[str, Any], make: dict[str, Any]) -> Iterator[tuple
 
 def _shape(vocabulary: int, context: int, width: int, heads: int, blocks: int, **other: Any) -> SimpleNamespace:
     return SimpleNamespace(vocabulary=vocabulary, context=context, width=width, heads=heads, blocks=blocks,
-                           head_width=width // heads, tied=other.get("tied", True))
+                           head_width=width // heads, tied=other.get("tied", True),
+                           norm=other.get("norm", "layer_norm"))

@@ -16,7 +16,7 @@ from tracer.kernels import PINS
 NUMBER = (int, float)
 # What `make` must say, key by key; a key with a default may be left out.
 CONFIG = {"vocabulary": int, "context": int, "width": int, "heads": int, "blocks": int, "dropout": NUMBER}
-MORE_CONFIG = {"activation": str, "tied": bool, "norm_eps": NUMBER}
+MORE_CONFIG = {"activation": str, "tied": bool, "norm_eps": NUMBER, "norm": str}
 SETTINGS = {"seed": int, "updates": int, "lr": NUMBER, "beta1": NUMBER, "beta2": NUMBER, "eps": NUMBER,
             "weight_decay": NUMBER}
 BOTH = {"config": dict, "settings": dict, "tokenizer": str, "torch": str, "tiktoken": str,

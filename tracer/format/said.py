@@ -11,8 +11,10 @@ import numpy as np
 
 from tracer.format.routes import ids_and_bytes
 from tracer.format.trace import Operation, Trace
+from tracer.ops import KINDS
 
-EPS = 1e-5  # of a layer norm, where the recording says nothing else
+# What a config says of a model where it says nothing else.
+COMMON = {"norm_eps": 1e-5, "norm": "layer_norm", "activation": "gelu"}
 
 
 def wrongly_said(trace: Trace) -> str:
@@ -51,6 +53,9 @@ def _operations(trace: Trace) -> Iterator[str]:
         for name, value in _settings(trace, operation).items():
             if operation.settings.get(name, value) != value:
                 yield f"operation {operation.id} has {name} {operation.settings[name]}, make says {value}"
+        place = KINDS[operation.kind].place
+        if place and operation.kind != (said := trace.make["config"].get(place, COMMON[place])):
+            yield f"operation {operation.id} is a {operation.kind}, make says {said} for the {place}"
         if operation.kind == "scaled_scores" and operation.target == "out":
             heads = trace.arrays[operation.id].shape[0]
             if heads != trace.make["config"]["heads"]:
@@ -63,14 +68,14 @@ def _settings(trace: Trace, operation: Operation) -> dict[str, Any]:
     match operation.kind:
         case "dropout":
             return {"p": make["config"]["dropout"]}
-        case "layer_norm":
-            return {"eps": make["config"].get("norm_eps", EPS)}
+        case kind if KINDS[kind].place == "norm":
+            return {"eps": make["config"].get("norm_eps", COMMON["norm_eps"])}
         case "temperature":
             return {"temperature": make.get("temperature")}
         case "adamw":
             names = ("lr", "beta1", "beta2", "eps")
             decay = make["settings"]["weight_decay"] if len(trace.arrays[operation.id].shape) >= 2 else 0
-            return {name: make["settings"][name] for name in names} | {"weight_decay": decay, "step": 1}
+            return {name: make["settings"][name] for name in names} | {"weight_decay": decay, "update": 1}
     return {}
 
 

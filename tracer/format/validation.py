@@ -12,7 +12,7 @@ from tracer.ops.replay import Replay
 MOST_DERIVED = 32  # arrays in a row of which none is held: whoever wants the last one computes them all
 LARGEST_SETTING = 2**31  # of a setting that counts or places something
 # Settings that are whole numbers; of all others only the equations know what may be.
-WHOLE = {"count", "head_width", "heads", "length", "merged", "offset", "position", "shift", "start", "step"}
+WHOLE = {"count", "head_width", "heads", "length", "merged", "offset", "position", "shift", "start", "update"}
 
 
 def validate(trace: Trace) -> None:

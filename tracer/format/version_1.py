@@ -42,7 +42,7 @@ def upgrade(body: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     Raises `UserError` for a recording that is not as version 1 has it.
     """
     try:
-        return _Upgrade(body).body(), _outline_hash(body) == body["outline_sha256"]
+        return _Upgrade(_with_moments(body)).body(), _outline_hash(body) == body["outline_sha256"]
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"it is of version 1, but not as recordings of that version were written "
                         f"({type(error).__name__}: {error!s:.100})") from None
@@ -56,6 +56,28 @@ def _outline_hash(body: dict[str, Any]) -> str:
                "arrays": [[name, one["shape"], one["dtype"], one["axes"], one.get("labels", {}),
                            one.get("derived", False)] for name, one in body["arrays"].items()]}
     return hashlib.sha256(orjson.dumps(outline, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _with_moments(old: dict) -> dict:
+    """With the moments before AdamW's update, which was the first: version 1 held them to be zero without saying so."""
+    arrays, steps, before = dict(old["arrays"]), [], {}
+    for one in old["steps"]:
+        if one["kind"] == "adamw":
+            target, own = one["target"], one["id"].removesuffix(f".{one['target']}")
+            if target == "m":
+                before[one["id"]] = [f"{own}.m_before", f"{own}.v_before"]
+                steps += [{"id": name, "kind": "initial_moments", "target": name.rpartition(".")[2], "operands": {}}
+                          for name in before[one["id"]]]
+                like = {key: value for key, value in arrays[one["id"]].items() if key in ("shape", "axes", "labels")}
+                arrays |= dict.fromkeys(before[one["id"]], like | {"dtype": "float32", "derived": True})
+            more = {} if target == "after" else {f"{target}_before": f"{own}.{target}_before"}
+            settings = {"update" if key == "step" else key: value for key, value in one.get("attributes", {}).items()}
+            one = one | {"operands": one["operands"] | more, "attributes": settings}
+        steps.append(one)
+    chapters = [chapter | {"views": [view | {"steps": [made for name in view["steps"]
+                                                       for made in (*before.get(name, ()), name)]}
+                                     for view in chapter["views"]]} for chapter in old["chapters"]]
+    return old | {"arrays": arrays, "steps": steps, "chapters": chapters}
 
 
 class _Upgrade:

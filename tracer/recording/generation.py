@@ -25,7 +25,7 @@ from tracer.recording.forward import RecordedPass, add_forward, add_parameters
 from tracer.recording.recorder import Recorder, snapshot
 from tracer.recording.text import add_text, add_vocabulary, token_labels
 from tracer.recording.trace_builder import TraceBuilder
-from tracer.recording.training import check_shape, check_text, environment
+from tracer.recording.training import check_text, environment
 
 MOST_CANDIDATES = 1000  # the running sum of k probabilities is checked on a grid of k × k numbers
 
@@ -50,7 +50,6 @@ class GenerationJob:
 
 def check_job(job: GenerationJob, tokenizer: Tokenizer, config: Config, route: str = "generation") -> Forecast:
     """What recording `job` will take.  Raises `UserError` for too much, and for what such a model cannot do."""
-    check_shape(config)
     count = check_text(job.prompt, "prompt", tokenizer, config)
     Sampler(job.temperature, job.top_k, config.vocabulary)
     return check_generation_size(config, count, job.max_new_tokens, route == "long")

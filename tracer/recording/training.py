@@ -16,7 +16,6 @@ from tracer.model.gpt import GPT
 from tracer.model.kernel_probe import kernels_used, warn_unless_pinned
 from tracer.model.optimizer import TrainingSettings, make_optimizer, train
 from tracer.model.tokenizer import Tokenizer, append_eos, shift
-from tracer.ops import KINDS
 from tracer.recording.checkpoint import Checkpoint
 from tracer.recording.first_update import add_first_update, forward, record_first_update
 from tracer.recording.forecast import Forecast, check_training_size
@@ -39,7 +38,6 @@ class TrainingJob:
 
 def expected_training(job: TrainingJob, tokenizer: Tokenizer) -> Forecast:
     """What recording will take.  Raises `UserError` for a text that is empty or too long, and for too much."""
-    check_shape(job.config)
     counts = [check_text(text, what, tokenizer, job.config)
               for text, what in ((job.text, "text"), (job.validation_text, "validation text"))]
     return check_training_size(job.config, *counts, job.settings.updates)
@@ -95,12 +93,6 @@ def _add_training_text(builder: TraceBuilder, job: TrainingJob, tokenizer: Token
     x, y = add_pairs(builder, tokenizer, ids, "training", "text", ("x", "y"), "tokens")
     builder.trace.make["tracked_id"] = next((i for i in x if i in y), x[0])
     return torch.tensor([x]), torch.tensor([y])
-
-
-def check_shape(config: Config) -> None:
-    """Raises `UserError` for a model with a step of which no equation is written."""
-    if config.activation not in KINDS:
-        raise UserError(f"activation {config.activation} cannot be recorded: only the exact gelu can")
 
 
 def check_text(text: str, what: str, tokenizer: Tokenizer, config: Config) -> int:

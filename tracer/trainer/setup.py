@@ -40,9 +40,9 @@ def make_model(settings: FitSettings, data: Data, saved: RunCheckpoint | None,
         check(model.config, settings)
         return model
     config = Config(data.tokenizer.vocabulary_size, settings.context, settings.width, settings.heads, settings.blocks,
-                    settings.dropout)
+                    settings.dropout, settings.activation, norm=settings.norm)
     if saved:
-        check_shape(saved.config, config, Path(settings.output) / LAST)
+        check_shape(saved.config, config, Path(settings.output) / LAST, kinds=not settings.pretrained)
         config = replace(saved.config, dropout=settings.dropout)
     check(config, settings)
     return GPT(config, explicit=False)
