@@ -363,7 +363,7 @@ def test_a_damaged_checkpoint_is_refused(damage, tmp_path):
 def test_other_files_are_no_checkpoints(tmp_path):
     with pytest.raises(UserError, match=r"there is no checkpoint .*train one"):
         load_checkpoint(tmp_path / "none.pt")
-    with pytest.raises(UserError, match="there is no checkpoint"):
+    with pytest.raises(UserError, match="is a folder: name the checkpoint in it"):
         load_checkpoint(tmp_path)
     torch.save({"format": "two-routes/checkpoint/0"}, tmp_path / "old.pt")
     with pytest.raises(UserError, match="without the seal of this version"):
