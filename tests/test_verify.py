@@ -284,7 +284,7 @@ def test_a_tampered_file_fails_and_its_step_is_named(tmp_path):
     folder = copy_of_traces(tmp_path)
     path = folder / "generation.json"
     body = orjson.loads(path.read_bytes())
-    name = next(step["id"] for step in body["steps"] if step["kind"] == "gelu")
+    name = next(one["id"] for one in body["operations"] if one["kind"] == "gelu")
     size = len(body["arrays"][name]["values"])
     body["arrays"][name]["values"][3] *= 1 + THOUSANDTH
     path.write_bytes(orjson.dumps(body))
