@@ -17,7 +17,8 @@ from tracer.model.kernel_probe import described, kernels_used
 from tracer.model.optimizer import TrainingSettings
 from tracer.model.tokenizer import gpt2
 from tracer.ops.rounded import UNIT
-from tracer.recording.training import TABLE, TrainingJob, record_training
+from tracer.recording.first_update import TABLE
+from tracer.recording.training import TrainingJob, record_training
 
 TRACES = Path(__file__).resolve().parent.parent / "traces"
 
