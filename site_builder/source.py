@@ -1,11 +1,13 @@
-"""The lines of PyTorch that make a step, taken from the recorder's own source, as text.
+"""The lines of PyTorch that make a step, taken from the recorder's own source or from the kind, as text.
 
-Nothing is imported (that would need torch) and nothing is written twice.
+No module of the recorder is imported (that would need torch) and nothing is written twice.
 """
 
 import ast
+import inspect
 from functools import cache
 
+from tracer.ops import KINDS
 from tracer.resources import TRACER
 
 GRADIENT = "loss.backward()  # autograd runs this step's derivative; its forward is"
@@ -15,7 +17,7 @@ OPTIMIZER = ("model/optimizer.py", "make_optimizer")
 @cache
 def torch_sources() -> dict[str, str]:
     """Kind of operation → the class or function that computes it in PyTorch."""
-    found = {}
+    found = {name: inspect.getsource(kind.torch).rstrip() for name, kind in KINDS.items() if kind.torch}
     for file in ("model/layers.py", "model/sampling.py"):
         text = (TRACER / file).read_text(encoding="utf-8")
         for node in ast.parse(text).body:
@@ -32,10 +34,10 @@ def _kind(node: ast.ClassDef) -> str | None:
     for statement in node.body:
         if isinstance(statement, ast.Assign):
             target, value = statement.targets[0], statement.value
-            if isinstance(target, ast.Tuple):
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
                 target, value = target.elts[0], value.elts[0]
             if isinstance(target, ast.Name) and target.id == "kind" and isinstance(value, ast.Constant):
-                return value.value
+                return str(value.value)
     return None
 
 
@@ -50,5 +52,5 @@ def _segment(text: str, node: ast.FunctionDef) -> str:
     lines = text.splitlines()[node.lineno - 1: node.end_lineno]
     if ast.get_docstring(node):
         string = node.body[0]
-        lines = lines[: string.lineno - node.lineno] + lines[string.end_lineno - node.lineno + 1:]
+        lines = lines[: string.lineno - node.lineno] + lines[(string.end_lineno or 0) - node.lineno + 1:]
     return "\n".join(lines)

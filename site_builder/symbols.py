@@ -2,21 +2,23 @@
 
 A name that is not listed is set upright, as a word.  `KIND_SYMBOLS` takes precedence, by keys (`site_builder/keys.py`):
 the same operand name means different things in different operations, and in the roles of one: what holds for
-``embedding (position)`` comes before what holds for ``embedding``.
+``embedding (position)`` comes before what holds for ``embedding``.  A kind may also say its own.
 
 A symbol d_x stands for ∂L/∂x, whatever the equation calls it.
 """
 
 from site_builder.keys import general
+from tracer.ops import KINDS
 
 SYMBOLS = {
     "x": "x", "weight": "W", "bias": "b", "table": "E", "query": "Q", "key": "K", "value": "V", "scores": "S",
     "weights": "A", "mask": "m", "mean": r"\mu", "rstd": "r", "variance": r"\sigma^2", "normalised": r"\hat{x}",
     "logits": "z", "targets": "y", "log_sum_exp": r"\Lambda", "target_logit": "z^{y}", "out": "y",
     "ids": r"\mathrm{id}",
-    "largest": r"z^{\max}", "total": r"\Sigma", "e": "e", "u": "u", "m": "m", "v": "v", "gradient": "g",
+    "largest": r"z^{\max}", "total": r"\Sigma", "e": "e", "u": "u", "m": "m", "v": "v",
+    "m_before": r"m^{\mathrm{before}}", "v_before": r"v^{\mathrm{before}}", "gradient": "g",
     "before": r"\theta", "after": r"\theta'", "m_hat": r"\hat{m}", "v_hat": r"\hat{v}", "beta1": r"\beta_1",
-    "beta2": r"\beta_2", "lr": r"\eta", "weight_decay": r"\lambda", "eps": r"\varepsilon", "step": "s", "p": "p",
+    "beta2": r"\beta_2", "lr": r"\eta", "weight_decay": r"\lambda", "eps": r"\varepsilon", "update": "s", "p": "p",
     "cdf": r"\Phi", "density": r"\varphi", "probability": "p", "target_probability": "p", "qkv": r"U",
     "temperature": r"\tau", "probabilities": "p", "cumulative": "F", "uniform": "u", "g": "g", "a": "a", "b": "b",
     "kept": "z", "n": "n",
@@ -79,8 +81,10 @@ def symbol(notation: str, name: str) -> str:
     """LaTeX for a name in an equation of `notation`, without its index; ``d_…`` for a gradient of the loss."""
     if name.startswith("d_"):
         return f"d_{symbol(notation, name[2:])}"
-    found = next((KIND_SYMBOLS[one][name] for one in general(notation) if name in KIND_SYMBOLS.get(one, {})), None)
-    found = found or SYMBOLS.get(name)
+    kind = general(notation)[-1]
+    own = KINDS[kind].symbols if kind in KINDS else {}
+    tables = (*(KIND_SYMBOLS.get(one, {}) for one in general(notation)), own, SYMBOLS)
+    found = next((table[name] for table in tables if name in table), "")
     return found or r"\mathrm{" + name.replace("_", r"\ ") + "}"
 
 
@@ -105,6 +109,7 @@ _TEXT = {r"\mu": "μ", r"\sigma^2": "σ²", r"\hat{x}": "x̂", r"\Lambda": "Λ",
          "g_1": "g₁", "g_2": "g₂", "x'": "x′",
          r"\mathrm{id}": "id", r"\mathrm{id}'": "id′", "z'": "z′", r"\Delta L": "ΔL", r"\Delta L'": "ΔL′", "L'": "L′",
          r"\Delta\theta": "Δθ", "K'": "K′", "k'": "k′", "V'": "V′", "v'": "v′", r"\delta": "δ", "p'": "p′",
+         r"m^{\mathrm{before}}": "mᵇ", r"v^{\mathrm{before}}": "vᵇ",
          r"m^{\mathrm{used}}": "mᵘ", r"v^{\mathrm{used}}": "vᵘ", r"\theta^{\mathrm{used}}": "θᵘ",
          r"B^{\mathrm{held}}": "Bʰ", r"\mathrm{pos}": "pos"}
 

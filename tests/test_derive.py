@@ -182,7 +182,7 @@ def test_a_stated_gradient_is_the_derived_one(case: Case, operand: str):
         equations = expand_ellipsis(equations, list(case.leading))
         needed = {name: known[name] for eq in equations for name, _ in eq.reads if name in known}
         local = {eq.name for eq in equations}
-        return evaluate(Computation(equations, {n: v for n, v in needed.items() if n not in local}, case.attributes,
+        return evaluate(Computation(equations, {n: v for n, v in needed.items() if n not in local}, case.settings,
                                     shape))
 
     stated = run(KINDS[case.kind].targets[f"d_{operand}"])
@@ -204,7 +204,7 @@ def test_the_stated_gradients_are_more_stable():
         equations = expand_ellipsis(equations, ["a"])
         made = {eq.name for eq in equations}
         needed = {name: known[name] for eq in equations for name, _ in eq.reads if name not in made}
-        errors.append(evaluate(Computation(equations, needed, case.attributes, near["x"].shape)).error.max())
+        errors.append(evaluate(Computation(equations, needed, case.settings, near["x"].shape)).error.max())
     assert errors[1] > 1.5 * errors[0]
 
 

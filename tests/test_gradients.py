@@ -97,12 +97,17 @@ def kept_by_mcg31m1(word: int, count: int, p: float) -> list[float]:
     return kept
 
 
-def torch_adamw(before, gradient, lr, beta1, beta2, eps, weight_decay) -> dict[str, np.ndarray]:
-    """One step of torch's own AdamW, in float64, without its fused kernel."""
+def torch_adamw(before, gradient, moments, update, lr, beta1, beta2, eps, weight_decay) -> dict[str, np.ndarray]:
+    """One step of torch's own AdamW, in float64, without its fused kernel; `moments` are those before it."""
     parameter = torch.nn.Parameter(tensor(before).clone())
     parameter.grad = tensor(gradient).clone()
     optimizer = torch.optim.AdamW([parameter], lr=lr, betas=(beta1, beta2), eps=eps, weight_decay=weight_decay,
                                   fused=False, foreach=False)
+    state = optimizer.state[parameter]
+    if update > 1:
+        state |= {"step": torch.tensor(update - 1.0), "exp_avg": tensor(moments["m_before"]).clone(),
+                  "exp_avg_sq": tensor(moments["v_before"]).clone()}
+        optimizer.state[parameter] = state
     optimizer.step()
     state = optimizer.state[parameter]
     return {"m": state["exp_avg"].numpy(), "v": state["exp_avg_sq"].numpy(), "after": parameter.detach().numpy()}
@@ -219,6 +224,12 @@ def gelu_cases(shape):
     yield {"x": x}, {"out": np.vectorize(lambda value: value * normal_cdf(value))(x)}
 
 
+@example("gelu_tanh")
+def gelu_tanh_cases(shape):
+    x = normal(*shape) * 2
+    yield {"x": x}, {"out": F.gelu(tensor(x), approximate="tanh").numpy()}
+
+
 @example("layer_norm")
 def layer_norm_cases(shape):
     eps = 1e-5
@@ -262,10 +273,18 @@ def loss_seed_cases():
 @example("adamw")
 def adamw_cases(shape):
     before, gradient = normal(*shape), normal(*shape)
-    for weight_decay in (0.01, 0.0):
-        settings = {"lr": 0.02, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "weight_decay": weight_decay}
-        yield ({"before": before, "gradient": gradient}, torch_adamw(before, gradient, **settings),
-               {**settings, "step": 1})
+    zeros = {"m_before": np.zeros(shape), "v_before": np.zeros(shape)}
+    moments = {"m_before": normal(*shape), "v_before": normal(*shape) ** 2}
+    for update, known, weight_decay in ((1, zeros, 0.01), (1, zeros, 0.0), (2, moments, 0.01), (70, moments, 0.0)):
+        settings = {"lr": 0.02, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "weight_decay": weight_decay,
+                    "update": update}
+        yield ({"before": before, "gradient": gradient, **known},
+               torch_adamw(before, gradient, known, **settings), settings)
+
+
+@example("initial_moments")
+def initial_moments_cases(shape):
+    yield {}, {"m_before": np.zeros(shape), "v_before": np.zeros(shape)}
 
 
 @example("predicted_change")
@@ -470,6 +489,7 @@ def test_every_differentiable_operand_has_a_gradient():
     assert {kind: set(gradient_targets(kind)) for kind in KINDS if gradient_targets(kind)} == {
         "add": {"d_a", "d_b"}, "causal_mask": {"d_scores"}, "concatenate_heads": {"d_x"},
         "cross_entropy": {"d_logits"}, "dropout": {"d_x"}, "embedding": {"d_table"}, "gelu": {"d_x"},
+        "gelu_tanh": {"d_x"},
         "layer_norm": {"d_x", "d_weight", "d_bias"}, "linear": {"d_x", "d_weight", "d_bias"}, "mean": {"d_x"},
         "scaled_scores": {"d_query", "d_key"}, "softmax": {"d_x"}, "split_heads": {"d_qkv"},
         "tied_head": {"d_x", "d_table"}, "weighted_sum": {"d_weights", "d_value"},

@@ -13,8 +13,8 @@ MAY_IMPORT = {
     "format": {"ops"},
     "model": {"ops", "format"},
     "recording": {"ops", "format", "model"},
-    "library": {"format", "model"},
-    "trainer": {"format", "model", "library"},
+    "library": {"ops", "format", "model"},
+    "trainer": {"ops", "format", "model", "library"},
     "cli": {"ops", "format", "model", "recording", "library", "trainer"},
 }
 WITHOUT_TORCH = ("storage", "ops", "format")

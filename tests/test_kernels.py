@@ -90,7 +90,7 @@ def environment(monkeypatch) -> dict[str, str]:
 
 def test_all_three_libraries_are_asked_before_torch_is_imported(environment):
     assert kernels.pin_kernels() is None
-    assert environment == kernels.PINS == kernels.settings()
+    assert environment == kernels.PINS == kernels.environment()
     assert {name.split("_")[0] for name in environment} == {"ATEN", "ONEDNN", "MKL"}
     assert kernels.pin_kernels() is None
 

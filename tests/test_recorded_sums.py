@@ -3,8 +3,8 @@
 import os
 
 import pytest
-import torch
 from torch import nn
+from variants import NEW_NORM, a_new_norm
 
 from tracer.errors import UserError
 from tracer.format.files import save
@@ -13,24 +13,7 @@ from tracer.format.verify import verify
 from tracer.model import gpt
 from tracer.model.optimizer import TrainingSettings
 from tracer.model.tokenizer import gpt2
-from tracer.ops import KINDS
-from tracer.ops.registry import define
 from tracer.recording.training import TrainingJob, record_training
-
-
-class RMSNorm(nn.Module):
-    """Zhang and Sennrich 2019, in plain operations: x is read by three of them."""
-
-    kind, axes = "rms_norm", ("position", "feature")
-    parameter_axes = {"weight": ("feature",)}
-
-    def __init__(self, width: int, eps: float):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
-        self.settings = {"eps": eps}
-
-    def forward(self, x):
-        return x * (x.pow(2).mean(-1, keepdim=True) + self.settings["eps"]).rsqrt() * self.weight
 
 
 class AddAgain(nn.Module):
@@ -42,30 +25,9 @@ class AddAgain(nn.Module):
         return a + b
 
 
-@pytest.fixture
-def rms_norm(monkeypatch):
-    define("rms_norm", "Zhang and Sennrich 2019", """
-        root[...] = 1 / sqrt(sum(d, x[..., d] * x[..., d]) / size(d) + eps)
-        out[..., d] = x[..., d] * root[...] * weight[d]
-        """, gradients={
-        "weight": """
-            root[...] = 1 / sqrt(sum(d, x[..., d] * x[..., d]) / size(d) + eps)
-            d_weight[d] = sum(..., d_out[..., d] * x[..., d] * root[...])
-            """,
-        "x": """
-            root[...] = 1 / sqrt(sum(d, x[..., d] * x[..., d]) / size(d) + eps)
-            g[..., d] = d_out[..., d] * weight[d]
-            stretch[...] = sum(d, g[..., d] * x[..., d]) / size(d)
-            d_x[..., d] = root[...] * g[..., d] - x[..., d] * root[...] * root[...] * root[...] * stretch[...]
-            """})
-    monkeypatch.setattr(gpt, "LayerNorm", RMSNorm)
-    yield
-    del KINDS["rms_norm"]
-
-
-def job(**settings) -> TrainingJob:
-    return TrainingJob("to be or not to be", "to be", gpt.Config(context=16, width=8, heads=2, blocks=2, dropout=0.0),
-                       TrainingSettings(updates=1, **settings))
+def job(norm: str = "layer_norm", **settings) -> TrainingJob:
+    config = gpt.Config(context=16, width=8, heads=2, blocks=2, dropout=0.0, norm=norm)
+    return TrainingJob("to be or not to be", "to be", config, TrainingSettings(updates=1, **settings))
 
 
 def wrong(trace) -> list[str]:
@@ -73,11 +35,13 @@ def wrong(trace) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(int(os.environ.get("TWO_ROUTES_TRIALS", "1"))))
-def test_a_gradient_that_came_in_pieces_follows(rms_norm, tmp_path, seed):
-    trace, _ = record_training(job(seed=seed), gpt2())
-    save(trace, tmp_path / "training.json")
-    assert wrong(load(tmp_path / "training.json")) == []
-    parts = {name: step for name, step in trace.operations.items() if step.kind == "rms_norm" and "@" in name}
+def test_a_gradient_that_came_in_pieces_follows(tmp_path, seed):
+    """The norm is computed in plain operations, of which several read x."""
+    with a_new_norm():
+        trace, _ = record_training(job(NEW_NORM, seed=seed), gpt2())
+        save(trace, tmp_path / "training.json")
+        assert wrong(load(tmp_path / "training.json")) == []
+    parts = {name: step for name, step in trace.operations.items() if step.kind == NEW_NORM and "@" in name}
     assert len(parts) == 4  # of the two norms of two blocks; the last norm's part is the whole
     assert all(trace.arrays[name].derived for name in parts)
 

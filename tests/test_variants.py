@@ -5,11 +5,12 @@ import math
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from driver import ALL_ROUTES, LANGUAGES
-from variants import VARIANTS, model_with_rms_norm, recorded
+from variants import NEW_NORM, VARIANTS, a_new_norm, recorded
 
 from site_builder import language as module
 from site_builder.language import languages
@@ -59,60 +60,61 @@ def texts(all_traces) -> dict[tuple[str, str], dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def with_rms_norm(tokenizer, variants) -> Iterator[Trace]:
+def with_a_new_norm(tokenizer, variants) -> Iterator[Trace]:
     """Made after the others, which have a layer norm."""
-    with model_with_rms_norm():
-        yield recorded(VARIANTS["no decay, cold"], tokenizer)["training"]
+    variant = VARIANTS["no decay, cold"]
+    with a_new_norm() as config:
+        yield recorded(replace(variant, training=replace(variant.training, config=config)), tokenizer)["training"]
 
 
 # Kinds -----------------------------------------------------------------------------------------------
 
-TOPIC = """# rms_norm
+TOPIC = """# length_norm
 ## en: Each vector is brought to one length
-Name: RMS norm
-Source: Zhang and Sennrich 2019
-It is divided by the root of its mean square, {{ count(D, "feature") }} in all.
+Name: length norm
+Source: made up
+It is divided by its length, {{ count(D, "feature") }} in all.
 ## zh: 每个向量归为同一长度
-Name: RMS 归一化
-Source: Zhang、Sennrich 2019
-除以各特征平方的均值的平方根，共 {{ D }} 个特征。
-# rms_norm, backward
-## en: Back through the root mean square
+Name: 长度归一化
+Source: 虚构
+除以它的长度，共 {{ D }} 个特征。
+# length_norm, backward
+## en: Back through the length
 Lengthening all features changes nothing.
-## zh: 反向穿过均方根
+## zh: 反向穿过长度
 所有特征一起拉长，输出不变。
 """
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_new_kind_is_told_of_by_one_file(with_rms_norm, language, tmp_path, monkeypatch):
+def test_a_new_kind_is_told_of_by_one_file(with_a_new_norm, language, tmp_path, monkeypatch):
     """Where a layer norm stood, with the words of the new kind and none of the old one's."""
     monkeypatch.setattr(module, "LANGUAGES", shutil.copytree(LANGUAGE_FOLDERS, tmp_path / "languages"))
-    (tmp_path / "languages" / "rms_norm.md").write_text(TOPIC, "utf-8")
+    (tmp_path / "languages" / f"{NEW_NORM}.md").write_text(TOPIC, "utf-8")
     wrong = {"en": r"(?i)layer.?norm|\bLN\b|mean (?:of its|taken)|loses its mean|\bcentred\b|learned shift",
              "zh": r"层归一化|\bLN\b|减去均值|减均值|平移"}[language]
-    text = said(with_rms_norm, language)
+    text = said(with_a_new_norm, language)
     for step, words in text.items():
         assert not re.search(wrong, words.replace("layer_norm", "")), (step, re.search(wrong, words))
-    title = {"en": ("Each vector is brought to one length", "Back through the root mean square"),
-             "zh": ("每个向量归为同一长度", "反向穿过均方根")}[language]
-    norms = {step.id: step.direction for step in with_rms_norm.steps() if step.kind == "rms_norm"}
+    title = {"en": ("Each vector is brought to one length", "Back through the length"),
+             "zh": ("每个向量归为同一长度", "反向穿过长度")}[language]
+    norms = {step.id: step.direction for step in with_a_new_norm.steps() if step.kind == NEW_NORM}
     assert len(norms) == 5 * 3  # forward, backward, again, both evaluations
     for step, direction in norms.items():
         assert title[direction == "backward"] in text[step]
-    name = {"en": "RMS norm", "zh": "RMS 归一化"}[language]
+    name = {"en": "length norm", "zh": "长度归一化"}[language]
     assert any(name in words for step, words in text.items() if step not in norms)  # where others speak of it
-    node = Node("", "step", "", "", (), step=Step("", kind="rms_norm", role="attention"))
+    node = Node("", "step", "", "", (), step=Step("", kind=NEW_NORM, role="attention"))
     assert label(Strings(language), node) == name
-    assert source("rms_norm", languages()[language]) == {"en": "Zhang and Sennrich 2019",
-                                                         "zh": "Zhang、Sennrich 2019"}[language]
+    assert source(NEW_NORM, languages()[language]) == {"en": "made up",
+                                                         "zh": "虚构"}[language]
 
 
-def test_a_kind_that_nothing_is_said_of_is_refused(with_rms_norm, tmp_path, monkeypatch):
-    with pytest.raises(UserError, match="kind 'rms_norm' and role 'attention', of which site_builder/languages/en"):
-        said(with_rms_norm, "en")
+def test_a_kind_that_nothing_is_said_of_is_refused(with_a_new_norm, tmp_path, monkeypatch):
+    with pytest.raises(UserError, match="kind 'length_norm' and role 'attention', of which site_builder/languages/en"):
+        said(with_a_new_norm, "en")
     monkeypatch.setattr(module, "LANGUAGES", shutil.copytree(LANGUAGE_FOLDERS, tmp_path / "languages"))
-    with pytest.raises(UserError, match=r"en lacks the section rms_norm: every kind of operation has words"):
+    with pytest.raises(UserError, match=r"en lacks the section length_norm: every kind of operation has words"):
         languages()
 
 

@@ -43,6 +43,6 @@ def why_not_set() -> str | None:
             + " ".join(f"{name}={value}" for name, value in PINS.items()))
 
 
-def settings() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """What the environment says now of the three libraries; a library that nothing is said to is left out."""
     return {name: os.environ[name] for name in PINS if name in os.environ}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # commands that need no torch import none
     import numpy as np
 
     from tracer.library.counting import TrainingMemory
-    from tracer.library.heads import HeadScore
+    from tracer.library.head_scores import HeadScore
     from tracer.model.config import Config
 
     Text = tuple[np.ndarray, np.ndarray]  # its ids (T,) and attention weights (blocks, heads, T, T)
@@ -140,7 +140,7 @@ def heads(source: str, text: str | None, name: str | None, top: int) -> None:
 
     SOURCE is a recording (.json), a checkpoint file, a folder of a GPT-2 checkpoint, or its name.
     """
-    from tracer.library.heads import even_scores, rank_heads
+    from tracer.library.head_scores import even_scores, rank_heads
 
     if text is not None and source.endswith(".json"):
         raise UserError(f"{source} is a recording, which holds its texts: choose one with --pass, not --text")
@@ -152,7 +152,7 @@ def heads(source: str, text: str | None, name: str | None, top: int) -> None:
 
 def _recorded(path: Path, name: str | None) -> tuple[list[Text], str]:
     from tracer.format.load import load
-    from tracer.library.heads import recorded_passes
+    from tracer.library.head_scores import recorded_passes
 
     passes = recorded_passes(load(path))
     if name is None:

@@ -34,6 +34,8 @@ TRAINING = together(
     click.option("--heads", default=2, help="Attention heads a block."),
     click.option("--blocks", default=2, help="Blocks."),
     click.option("--dropout", default=0.1, help="Dropout probability."),
+    click.option("--activation", default="gelu", help="Activation of the MLP: a kind of operation, such as gelu_tanh."),
+    click.option("--norm", default="layer_norm", help="Normalisation: a kind of operation, such as layer_norm."),
 )
 GENERATION = together(
     click.option("--prompt", type=TEXT, default="Hi", help="Text to continue."),
@@ -101,7 +103,7 @@ def _training_job(options: dict[str, Any]) -> TrainingJob:
     from tracer.model.tokenizer import gpt2
     from tracer.recording.training import TrainingJob
 
-    shape = {name: options[name] for name in ("context", "width", "heads", "blocks", "dropout")}
+    shape = {name: options[name] for name in ("context", "width", "heads", "blocks", "dropout", "activation", "norm")}
     settings = {name: options[name] for name in ("seed", "updates", "lr")}
     return TrainingJob(options["text"], options["validation_text"],
                        Config(vocabulary=gpt2().vocabulary_size, **shape), TrainingSettings(**settings))

@@ -1,5 +1,6 @@
 """What recomputing a recording will take, found from its equations and shapes before anything is computed."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from tracer.errors import UserError
@@ -25,7 +26,8 @@ class Forecast:
 def forecast(trace: Trace, replay: Replay) -> Forecast:
     """What `verify` takes: every operation that is held is computed, and what it follows from, once."""
     held = sum(array.data.nbytes for array in trace.arrays.values() if array.data is not None)
-    found, alive, known = Forecast(0.0, held, ""), 0, {}
+    found, alive = Forecast(0.0, held, ""), 0
+    known: dict[Hashable, Cost] = {}
     for operation in trace.operations.values():
         array = trace.arrays[operation.id]
         if not array.derived or operation.id in replay.wanted:
@@ -39,7 +41,7 @@ def forecast(trace: Trace, replay: Replay) -> Forecast:
     return found
 
 
-def _cost(trace: Trace, replay: Replay, operation: Operation, known: dict) -> Cost:
+def _cost(trace: Trace, replay: Replay, operation: Operation, known: dict[Hashable, Cost]) -> Cost:
     """Operations of the same equations and lengths cost the same."""
     equations, sizes = replay.equations(operation), replay.sizes(operation)
     key = (id(equations), *sizes.items())

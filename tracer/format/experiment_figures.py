@@ -9,6 +9,7 @@ import hashlib
 import statistics
 from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import orjson
 
@@ -19,7 +20,7 @@ POINTS = 200  # of a curve, at most
 FOLLOWS = "recorded {said}, what it follows from gives {given}"
 
 
-def summarise(body: dict) -> list[dict]:
+def summarise(body: dict[str, Any]) -> list[dict[str, Any]]:
     """The headline figures: for each depth, or for each prompt length."""
     if "runs" in body:
         return [_run_summary(run, body["runs"][0]) for run in body["runs"]]
@@ -27,7 +28,7 @@ def summarise(body: dict) -> list[dict]:
             for point in body["points"]]
 
 
-def _run_summary(run: dict, shallow: dict) -> dict:
+def _run_summary(run: dict[str, Any], shallow: dict[str, Any]) -> dict[str, Any]:
     tested = run["evaluations"]
     lowest = min(range(len(tested["update"])), key=tested["validation"].__getitem__)
     return {"blocks": run["blocks"], "updates": run["curve"]["update"][-1], "train": tested["train"][-1],
@@ -45,7 +46,7 @@ def digits(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def parts(body: dict) -> dict[str, object]:
+def parts(body: dict[str, Any]) -> dict[str, object]:
     """What a hash holds: place → value.  Together they are the whole experiment but its summary."""
     found: dict[str, object] = {}
     _add_parts(found, "make", body["make"])
@@ -55,7 +56,7 @@ def parts(body: dict) -> dict[str, object]:
     return found
 
 
-def _add_parts(found: dict[str, object], place: str, body: dict) -> None:
+def _add_parts(found: dict[str, object], place: str, body: dict[str, Any]) -> None:
     """The single values of an object together; each list, and each object in it, by itself."""
     single = {name: value for name, value in body.items() if not isinstance(value, dict | list)}
     if single:
@@ -67,18 +68,18 @@ def _add_parts(found: dict[str, object], place: str, body: dict) -> None:
             found[f"{place}.{name}"] = value
 
 
-def hashes(body: dict) -> dict[str, str]:
+def hashes(body: dict[str, Any]) -> dict[str, str]:
     """SHA-256 of every one of the `parts`, over its JSON with sorted keys."""
     return {place: hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
             for place, value in parts(body).items()}
 
 
-def finish(body: dict) -> dict:
+def finish(body: dict[str, Any]) -> dict[str, Any]:
     """`body` with its summary and its hashes."""
     return body | {"summary": summarise(body), "sha256": hashes(body)}
 
 
-def verify_experiment(body: dict, *, hashed: bool = True) -> Iterator[Check]:
+def verify_experiment(body: dict[str, Any], *, hashed: bool = True) -> Iterator[Check]:
     """A `Check` (with `hashed`) for every part, for whatever follows from the rest, and for the summary."""
     for place, digest in hashes(body).items() if hashed else ():
         yield Check(place, "sha256", 1, problem="" if digest == body["sha256"][place] else
@@ -90,12 +91,12 @@ def verify_experiment(body: dict, *, hashed: bool = True) -> Iterator[Check]:
                 problem=difference(body["summary"], summarise(body), "", FOLLOWS))
 
 
-def _recomputed(body: dict) -> Iterator[tuple[str, object, object]]:
+def _recomputed(body: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
     """Place, what stands there, and what the rest of the experiment gives for it."""
     make = body["make"]
     if "runs" in body:
         for number, run in enumerate(body["runs"]):
-            yield from ((f"runs.{number}.{place}", *pair) for place, *pair in _recomputed_run(run, make))
+            yield from ((f"runs.{number}.{place}", said, given) for place, said, given in _recomputed_run(run, make))
         return
     shape = _shape(**make["config"])
     yield "make.parameters", make["parameters"], parameter_count(shape)
@@ -108,10 +109,10 @@ def _recomputed(body: dict) -> Iterator[tuple[str, object, object]]:
                 yield f"points.{number}.{way}", point[way], digits(statistics.median(point["times"][way]))
 
 
-def _recomputed_run(run: dict, make: dict) -> Iterator[tuple[str, object, object]]:
+def _recomputed_run(run: dict[str, Any], make: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
     settings = make["settings"]
     shape = _shape(vocabulary=make["vocabulary"], context=settings["context"], width=settings["width"],
-                   heads=settings["heads"], blocks=run["blocks"])
+                   heads=settings["heads"], blocks=run["blocks"], norm=settings.get("norm", "layer_norm"))
     updates, every = settings["updates"], settings["evaluate_every"]
     stride = -(-updates // POINTS)
     tested = [*range(0, updates, every), updates]
@@ -125,6 +126,7 @@ def _recomputed_run(run: dict, make: dict) -> Iterator[tuple[str, object, object
         yield "training_seconds", run["training_seconds"], round(sum(run["curve"]["seconds"]), 1)
 
 
-def _shape(vocabulary: int, context: int, width: int, heads: int, blocks: int, **other) -> SimpleNamespace:
+def _shape(vocabulary: int, context: int, width: int, heads: int, blocks: int, **other: Any) -> SimpleNamespace:
     return SimpleNamespace(vocabulary=vocabulary, context=context, width=width, heads=heads, blocks=blocks,
-                           head_width=width // heads, tied=other.get("tied", True))
+                           head_width=width // heads, tied=other.get("tied", True),
+                           norm=other.get("norm", "layer_norm"))

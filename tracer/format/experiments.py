@@ -19,7 +19,9 @@ first: ``prompt``, ``cached_seconds`` and ``uncached_seconds`` (median of the wh
 both ways, to 4 digits), ``cache_bytes``, what the cache took, and ``times``, every measurement, where it was kept.
 """
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -42,54 +44,55 @@ LARGEST_WHOLE = 2**53  # parameters, bytes
 LARGEST_NUMBER = 2.0**128  # losses and seconds: no float32 is larger
 
 
-def _number(value) -> bool:
+def _number(value: Any) -> bool:
     return type(value) in (int, float) and abs(value) < LARGEST_NUMBER
 
 
-def _seconds(value) -> bool:
+def _seconds(value: Any) -> bool:
     return _number(value) and value >= 0
 
 
-def _whole(value) -> bool:
+def _whole(value: Any) -> bool:
     return type(value) is int and 0 <= value <= LARGEST_WHOLE
 
 
-def _count(value) -> bool:
+def _count(value: Any) -> bool:
     return type(value) is int and 1 <= value <= LONGEST
 
 
-def _size(value) -> bool:
+def _size(value: Any) -> bool:
     return _whole(value) and value > 0
 
 
-def _seed(value) -> bool:
+def _seed(value: Any) -> bool:
     return type(value) is int and 0 <= value < 2**64
 
 
-def _new_tokens(value) -> bool:
+def _new_tokens(value: Any) -> bool:
     return type(value) is int and 1 <= value <= MOST_NEW_TOKENS
 
 
-# A kind is a type, or what says whether a value is of the kind.
-_EXPERIMENT = {"schema": str, "version": _count, "make": dict, "summary": list, "sha256": dict}
-_MAKE = {"text": dict, "tokens": dict, "vocabulary": _count, "settings": dict, "sample": dict, "torch": str,
+Kind = type | Callable[[Any], bool]  # a type, or what says whether a value is of the kind
+Kinds = dict[str, Kind]
+_EXPERIMENT: Kinds = {"schema": str, "version": _count, "make": dict, "summary": list, "sha256": dict}
+_MAKE: Kinds = {"text": dict, "tokens": dict, "vocabulary": _count, "settings": dict, "sample": dict, "torch": str,
          "machine": str, "threads": _count}
-_RUN = {"blocks": _count, "parameters": _size, "seconds_per_update": _seconds, "training_seconds": _seconds,
+_RUN: Kinds = {"blocks": _count, "parameters": _size, "seconds_per_update": _seconds, "training_seconds": _seconds,
         "curve": dict, "evaluations": dict, "samples": list}
-_RUN_MORE = {"times": list, "log_sha256": str}
-_CACHE_MAKE = {"config": dict, "parameters": _size, "new_tokens": _new_tokens, "rounds": _count, "seed": _seed,
+_RUN_MORE: Kinds = {"times": list, "log_sha256": str}
+_CACHE_MAKE: Kinds = {"config": dict, "parameters": _size, "new_tokens": _new_tokens, "rounds": _count, "seed": _seed,
                "bytes_per_token": _size, "torch": str, "machine": str, "threads": _count}
-_POINT = {"prompt": _count, "cached_seconds": _seconds, "uncached_seconds": _seconds, "cache_bytes": _size}
+_POINT: Kinds = {"prompt": _count, "cached_seconds": _seconds, "uncached_seconds": _seconds, "cache_bytes": _size}
 # Of what `make` says in parts of its own; settings and config may hold more.
-_SAID = {"text": {"name": str, "characters": _count, "sha256": str},
+_SAID: dict[str, Kinds] = {"text": {"name": str, "characters": _count, "sha256": str},
          "tokens": {"train": _count, "validation": _count},
          "sample": {"prompt": str, "tokens": _count, "temperature": _seconds},
-         "settings": dict.fromkeys(("context", "width", "heads", "updates", "evaluate_every", "batch", "accumulation"),
-                                   _count) | {"device": str, "precision": str, "compile": bool},
+         "settings": {**dict.fromkeys(("context", "width", "heads", "updates", "evaluate_every", "batch",
+                                       "accumulation"), _count), "device": str, "precision": str, "compile": bool},
          "config": dict.fromkeys(("vocabulary", "context", "width", "heads", "blocks"), _count)}
 
 
-def save_experiment(body: dict, path: Path) -> None:
+def save_experiment(body: dict[str, Any], path: Path) -> None:
     """Check and write, atomically.  Raises `UserError` for what `load_experiment` would not read."""
     check_experiment(body)
     content = orjson.dumps(body) + b"\n"
@@ -98,19 +101,19 @@ def save_experiment(body: dict, path: Path) -> None:
     write_atomically(path, content)
 
 
-def load_experiment(path: Path) -> dict:
+def load_experiment(path: Path) -> dict[str, Any]:
     """Raises `UserError` that says what is wrong, where, and what to do."""
     if not path.exists():
         raise UserError(f"there is no experiment {path}: record one with `python -m tracer experiment`")
     try:
-        body = parse(read_bytes(path, LARGEST))
+        body: dict[str, Any] = parse(read_bytes(path, LARGEST))
         check_experiment(body)
     except UserError as error:
         raise UserError(f"{path}: {error}; {RECORD_AGAIN}") from None
     return body
 
 
-def load_experiments(traces: Path) -> dict[str, dict]:
+def load_experiments(traces: Path) -> dict[str, dict[str, Any]]:
     """Every experiment beside the recordings in `traces`, by file stem; none is no error."""
     return {path.stem: load_experiment(path) for path in experiment_files(traces)}
 
@@ -125,7 +128,7 @@ def experiment_path(traces: Path, stem: str) -> Path:
     return traces / FOLDER / f"{stem}.json"
 
 
-def check_experiment(body) -> None:
+def check_experiment(body: Any) -> None:
     """Raises `UserError` that names the first thing that is not as the format says; no number is computed again."""
     kinds = {DEPTH_SCHEMA: _check_depth, CACHE_SCHEMA: _check_cache}
     schema = body.get("schema") if isinstance(body, dict) else None
@@ -138,7 +141,7 @@ def check_experiment(body) -> None:
     _check_hashes(body)
 
 
-def _check_depth(body: dict) -> None:
+def _check_depth(body: dict[str, Any]) -> None:
     _fields(body, _EXPERIMENT | {"runs": list}, "the experiment")
     _fields(body["make"], _MAKE, "make")
     if not body["runs"]:
@@ -154,7 +157,7 @@ def _check_depth(body: dict) -> None:
     _rising([run["blocks"] for run in body["runs"]], "its depths")
 
 
-def _check_cache(body: dict) -> None:
+def _check_cache(body: dict[str, Any]) -> None:
     _fields(body, _EXPERIMENT | {"points": list}, "the experiment")
     _fields(body["make"], _CACHE_MAKE, "make")
     if not body["points"]:
@@ -168,7 +171,7 @@ def _check_cache(body: dict) -> None:
     _rising([point["prompt"] for point in body["points"]], "its prompt lengths")
 
 
-def _check_making(make: dict) -> None:
+def _check_making(make: dict[str, Any]) -> None:
     """What the columns and the number of parameters follow from, and what the page says of the making."""
     for part, kinds in _SAID.items():
         for name, kind in kinds.items() if part in make else ():
@@ -182,7 +185,7 @@ def _check_making(make: dict) -> None:
                         f"of {make['settings']['updates']} 'updates' that is more than {MOST_EVALUATIONS} evaluations")
 
 
-def _check_hashes(body: dict) -> None:
+def _check_hashes(body: dict[str, Any]) -> None:
     """A hash of every part, and of nothing else."""
     wanted = parts(body)
     if missing := [place for place in wanted if not isinstance(body["sha256"].get(place), str)]:
@@ -191,12 +194,12 @@ def _check_hashes(body: dict) -> None:
         raise UserError(f"it has a sha256 of {extra[0]!r:.80}, which it does not hold")
 
 
-def _times(times: list, where: str) -> None:
+def _times(times: list[object], where: str) -> None:
     if not times or not all(map(_seconds, times)):
         raise UserError(f"the times of {where} are no list of seconds")
 
 
-def _fields(body, kinds: dict, where: str, more: dict | None = None) -> None:
+def _fields(body: object, kinds: Kinds, where: str, more: Kinds | None = None) -> None:
     """Exactly these fields, each of its kind; those of `more` may be there."""
     kinds = kinds | {name: kind for name, kind in (more or {}).items() if isinstance(body, dict) and name in body}
     if not isinstance(body, dict):
@@ -210,11 +213,11 @@ def _fields(body, kinds: dict, where: str, more: dict | None = None) -> None:
         raise UserError(f"{where} has the unknown field {extra[0]!r:.80}")
 
 
-def _is(kind, value) -> bool:
+def _is(kind: Kind, value: object) -> bool:
     return type(value) is kind if isinstance(kind, type) else kind(value)
 
 
-def _columns(body: dict, names: tuple[str, ...], where: str, more: tuple[str, ...] = ()) -> None:
+def _columns(body: dict[str, Any], names: tuple[str, ...], where: str, more: tuple[str, ...] = ()) -> None:
     """Lists of equally many numbers; the updates are whole and rise.  Those of `more` may be there."""
     names = (*names, *(name for name in more if name in body))
     _fields(body, dict.fromkeys(names, list), where)
@@ -227,6 +230,6 @@ def _columns(body: dict, names: tuple[str, ...], where: str, more: tuple[str, ..
     _rising(body["update"], f"the updates of {where}")
 
 
-def _rising(values: list, what: str) -> None:
+def _rising(values: list[Any], what: str) -> None:
     if not all(map(_whole, values)) or values != sorted(set(values)):
         raise UserError(f"{what} are no rising whole numbers")

@@ -5,13 +5,16 @@ shape of the model, the settings and the token beside each id.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from tracer.format.routes import ids_and_bytes
 from tracer.format.trace import Operation, Trace
+from tracer.ops import KINDS
 
-EPS = 1e-5  # of a layer norm, where the recording says nothing else
+# What a config says of a model where it says nothing else.
+COMMON = {"norm_eps": 1e-5, "norm": "layer_norm", "activation": "gelu"}
 
 
 def wrongly_said(trace: Trace) -> str:
@@ -26,7 +29,7 @@ def _texts(trace: Trace) -> Iterator[str]:
     make = trace.make
     said = {"training": make.get("text"), "validation": make.get("validation_text"), "prompt": make.get("prompt")}
     for which, arrays in trace.texts.items():
-        text = said[which]
+        text = str(said[which])
         if text.encode(errors="replace") != bytes(trace.values(arrays["bytes"]).tolist()):
             yield f"{which}: the bytes are not those of the text {text!r:.80} that make says"
 
@@ -40,7 +43,7 @@ def _shape(trace: Trace) -> Iterator[str]:
         positions = trace.arrays[parameter.arrays["trained"]].shape[0]
         if parameter.role == "position_table" and positions != config["context"]:
             yield f"there are {positions} positions, make says {config['context']}"
-    blocks = {parameter.block for parameter in trace.parameters} - {None}
+    blocks = {parameter.block for parameter in trace.parameters if parameter.block is not None}
     if blocks != set(range(config["blocks"])):
         yield f"the blocks are {sorted(blocks)}, make says {config['blocks']}"
 
@@ -50,26 +53,29 @@ def _operations(trace: Trace) -> Iterator[str]:
         for name, value in _settings(trace, operation).items():
             if operation.settings.get(name, value) != value:
                 yield f"operation {operation.id} has {name} {operation.settings[name]}, make says {value}"
+        place = KINDS[operation.kind].place
+        if place and operation.kind != (said := trace.make["config"].get(place, COMMON[place])):
+            yield f"operation {operation.id} is a {operation.kind}, make says {said} for the {place}"
         if operation.kind == "scaled_scores" and operation.target == "out":
             heads = trace.arrays[operation.id].shape[0]
             if heads != trace.make["config"]["heads"]:
                 yield f"operation {operation.id} has {heads} heads, make says {trace.make['config']['heads']}"
 
 
-def _settings(trace: Trace, operation: Operation) -> dict:
+def _settings(trace: Trace, operation: Operation) -> dict[str, Any]:
     """The settings that make says for a kind of operation."""
     make = trace.make
     match operation.kind:
         case "dropout":
             return {"p": make["config"]["dropout"]}
-        case "layer_norm":
-            return {"eps": make["config"].get("norm_eps", EPS)}
+        case kind if KINDS[kind].place == "norm":
+            return {"eps": make["config"].get("norm_eps", COMMON["norm_eps"])}
         case "temperature":
             return {"temperature": make.get("temperature")}
         case "adamw":
             names = ("lr", "beta1", "beta2", "eps")
             decay = make["settings"]["weight_decay"] if len(trace.arrays[operation.id].shape) >= 2 else 0
-            return {name: make["settings"][name] for name in names} | {"weight_decay": decay, "step": 1}
+            return {name: make["settings"][name] for name in names} | {"weight_decay": decay, "update": 1}
     return {}
 
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from tracer.ops import KINDS
+
 
 class Shape(Protocol):
     """The sizes of a model, as `tracer.model.config.Config` has them."""
@@ -19,6 +21,8 @@ class Shape(Protocol):
     def blocks(self) -> int: ...
     @property
     def tied(self) -> bool: ...
+    @property
+    def norm(self) -> str: ...
     @property
     def head_width(self) -> int: ...
 
@@ -43,16 +47,18 @@ class Part:
 def parameter_parts(config: Shape) -> list[Part]:
     """Every part that has parameters, in the order of the model.  V tokens, C positions, width D."""
     V, C, D, L = config.vocabulary, config.context, config.width, config.blocks
+    each = len(KINDS[config.norm].parameters)  # of a norm: a number for each feature
+    norm = f"{each} × D" if each != 1 else "D"
     parts = [
         Part("token table", "V × D", V * D, 1),
         Part("position table", "C × D", C * D, 1),
-        Part("block: norm 1", "2 × D", 2 * D, L),
+        Part("block: norm 1", norm, each * D, L),
         Part("block: attention, Q K V", "D × 3D + 3D", 3 * D * D + 3 * D, L),
         Part("block: attention, output", "D × D + D", D * D + D, L),
-        Part("block: norm 2", "2 × D", 2 * D, L),
+        Part("block: norm 2", norm, each * D, L),
         Part("block: MLP, up", "D × 4D + 4D", 4 * D * D + 4 * D, L),
         Part("block: MLP, down", "4D × D + D", 4 * D * D + D, L),
-        Part("final norm", "2 × D", 2 * D, 1),
+        Part("final norm", norm, each * D, 1),
     ]
     return parts if config.tied else [*parts, Part("head", "V × D", V * D, 1)]
 

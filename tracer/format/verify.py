@@ -12,6 +12,7 @@ very rounding again, to what float64 can tell (`FLOAT64` of the bound), and the 
 so that the list excuses nothing but rounding.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ from tracer.format.load import ROUTES
 from tracer.format.said import wrongly_said
 from tracer.format.summary import summarise
 from tracer.format.trace import AXES, Operation, Trace, content_hash, outline_hash
+from tracer.ops.functions import Numbers
 from tracer.ops.replay import Replay
 from tracer.ops.rounded import Rounded
 
@@ -42,7 +44,7 @@ class Check:
     problem: str = ""
 
 
-def verify(trace: Trace, *, hashes: bool = True):
+def verify(trace: Trace, *, hashes: bool = True) -> Iterator[Check]:
     """Yield a `Check` for every operation in order, then for the summary and (with `hashes`) what none makes."""
     replay = Replay(trace, AXES)
     for operation in trace.operations.values():
@@ -80,20 +82,20 @@ def wrong_values(operation: Operation, recorded: np.ndarray, computed: Rounded) 
     """Which of the recorded values (flat) do not follow.  Raises `IndexError` for a rounding of no value."""
     error = _error(recorded, _as_recorded(computed.value, recorded.dtype))
     if recorded.dtype.kind == "i":
-        return error != 0
+        return np.asarray(error != 0)
     far = np.abs(error) > RELATIVE * _size(recorded)
     bound = computed.error.reshape(-1)
     for index, rounding in operation.rounding.items():
         if not 0 <= index < recorded.size:
             raise IndexError(f"a rounding is listed for value {index} of {recorded.size}")
         far[index] = not abs(error[index] - rounding) <= FLOAT64 * bound[index]
-    return far | beyond_float32(recorded, computed)
+    return np.asarray(far | beyond_float32(recorded, computed))
 
 
 def beyond_float32(recorded: np.ndarray, computed: Rounded) -> np.ndarray:
     """Which of the recorded values (flat) are farther off than float32 explains."""
     error = _error(recorded, _as_recorded(computed.value, recorded.dtype))
-    return ~(np.abs(error) <= np.nan_to_num(SAFETY * computed.error.reshape(-1)))
+    return np.asarray(~(np.abs(error) <= np.nan_to_num(SAFETY * computed.error.reshape(-1))))
 
 
 def find_rounding(recorded: np.ndarray, computed: Rounded) -> dict[int, float]:
@@ -105,12 +107,12 @@ def find_rounding(recorded: np.ndarray, computed: Rounded) -> dict[int, float]:
     return {int(i): float(error[i]) for i in np.flatnonzero(listed)}
 
 
-def _as_recorded(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def _as_recorded(values: Numbers, dtype: np.dtype) -> np.ndarray:
     """Flat, in float64; what is beyond the range of a float32 is infinite there."""
-    values = values.reshape(-1)
+    flat = values.reshape(-1)
     if dtype != np.float32:
-        return values
-    return np.where(np.abs(values) > np.finfo(np.float32).max, np.copysign(np.inf, values), values)
+        return flat
+    return np.where(np.abs(flat) > np.finfo(np.float32).max, np.copysign(np.inf, flat), flat)
 
 
 def _error(recorded: np.ndarray, exact: np.ndarray) -> np.ndarray:
@@ -125,7 +127,7 @@ def _size(recorded: np.ndarray) -> np.ndarray:
     return np.abs(recorded.astype(np.float64))
 
 
-def _first_wrong(wrong: np.ndarray, recorded, exact) -> str:
+def _first_wrong(wrong: np.ndarray, recorded: np.ndarray, exact: np.ndarray) -> str:
     if not wrong.any():
         return ""
     index = int(np.flatnonzero(wrong)[0])
@@ -142,12 +144,13 @@ def check_summary(trace: Trace) -> Check:
     return Check("summary", "summary", len(trace.summary), problem=problem)
 
 
-def difference(said, given, key: str, source: str = "the summary says {said}, the arrays give {given}") -> str:
+def difference(said: object, given: object, key: str,
+               source: str = "the summary says {said}, the arrays give {given}") -> str:
     """The first place where two nested JSON values differ; empty where none does.  `source`: how that is said."""
     if isinstance(said, dict) and isinstance(given, dict):
         places = [(k, said.get(k, "nothing"), given.get(k, "nothing")) for k in sorted({*said, *given})]
     elif isinstance(said, list) and isinstance(given, list) and len(said) == len(given):
-        places = [(str(i), *pair) for i, pair in enumerate(zip(said, given, strict=True))]
+        places = [(str(i), a, b) for i, (a, b) in enumerate(zip(said, given, strict=True))]
     elif said == given and type(said) is type(given):
         return ""
     else:
@@ -156,7 +159,7 @@ def difference(said, given, key: str, source: str = "the summary says {said}, th
     return next(filter(None, found), "")
 
 
-def check_hashes(trace: Trace):
+def check_hashes(trace: Trace) -> Iterator[Check]:
     """Yield a `Check` for every array that no operation makes, labels in files, the outline and the checkpoint."""
     for array in trace.arrays.values():
         if array.sha256:

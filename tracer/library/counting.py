@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tracer.errors import UserError
 from tracer.format.sizes import FLOAT, cache_bytes, parameter_count, parameter_parts
 from tracer.model.config import Config
+from tracer.ops import KINDS
 
 __all__ = ["cache_bytes", "flops_per_token", "mfu", "parameter_count", "parameter_parts", "training_memory"]
 
@@ -44,6 +45,7 @@ class TrainingMemory:
 
     @property
     def total(self) -> int:
+        """Bytes in all."""
         return self.parameters + self.gradients + self.moments + self.activations + self.backward
 
 
@@ -73,9 +75,32 @@ def _kept_per_token(config: Config, length: int) -> int:
     sequence then keeps 2 widths a block more.)
     """
     D, H, dropout = config.width, config.heads, config.dropout > 0
-    block = 18 * D + 4 + 3 * H * length if dropout else 16 * D + 4 + H
-    ends = D + 2 + D + config.vocabulary  # the final norm, the head, the logarithms of the probabilities
+    norm = _kept_by_norm(config)
+    block = 16 * D + 2 * norm + 3 * H * length if dropout else 14 * D + 2 * norm + H
+    ends = norm + D + config.vocabulary  # the final norm, the head, the logarithms of the probabilities
     return config.blocks * block + ends + (D if dropout else 0)
+
+
+def _kept_by_norm(config: Config) -> int:
+    """Numbers that autograd keeps of each token in a norm: its input, its statistics, and what stands between."""
+    if config.norm == "layer_norm":  # one kernel
+        return config.width + 2
+    import torch
+
+    kind = KINDS[config.norm]
+    own = {name: torch.ones(config.width, requires_grad=True) for name in kind.parameters}
+    held: dict[int, int] = {}
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        if all(tensor is not parameter for parameter in own.values()):
+            held[tensor.untyped_storage().data_ptr()] = tensor.numel()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        made = kind.in_torch(torch.ones(1, config.width, requires_grad=True), **own,
+                          **dict.fromkeys(kind.settings("out"), config.norm_eps))
+    del made  # until here, no memory was used twice
+    return sum(held.values())
 
 
 def _backward_numbers(config: Config, tokens: int, kept: int) -> int:

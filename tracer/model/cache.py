@@ -50,4 +50,5 @@ class Cache:
 
     @property
     def bytes(self) -> int:
+        """What its memory takes, filled or not."""
         return self.store.nbytes

@@ -1,7 +1,6 @@
 """Whether the parts of a checkpoint fit one another, before a model is made of them."""
 
 import math
-from dataclasses import MISSING, fields
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_type_hints
 
@@ -9,7 +8,7 @@ import torch
 from torch import nn
 
 from tracer.format.sizes import parameter_count
-from tracer.model.config import Config
+from tracer.model.config import COMMON, Config
 from tracer.model.gpt import GPT
 from tracer.model.sealed import Damaged, tensors
 
@@ -36,8 +35,7 @@ def typed(cls: type[T], part: object, what: str, optional: tuple[str, ...] = ())
 
 def config_of(part: object) -> Config:
     """Raises `Damaged`, and `UserError` as `Config` does."""
-    common = {item.name: item.default for item in fields(Config)[-3:] if item.default is not MISSING}
-    return typed(Config, part, "config", tuple(common))
+    return typed(Config, part, "config", tuple(COMMON))
 
 
 def check_parameters(config: Config, parameters: object) -> GPT:

@@ -1,7 +1,10 @@
 """A block in as few kernels as torch has: the same function as its steps in `tracer.model.gpt`, faster."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,6 +12,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from tracer.model.cache import LayerCache
+from tracer.model.config import Config
+from tracer.ops import KINDS
 
 Affine = tuple[Tensor, Tensor]  # weight and bias
 
@@ -23,20 +28,20 @@ class FusedBlock:
 
     heads: int
     head_width: int
-    norm_eps: float
-    approximate: str  # of torch's GELU
     dropout: float  # 0 outside training
-    norm_1: Affine
+    norm: Callable[..., Tensor]
+    activation: Callable[[Tensor], Tensor]
+    norm_1: dict[str, Tensor]
+    norm_2: dict[str, Tensor]
     qkv: Affine
     projection: Affine
-    norm_2: Affine
     up: Affine
     down: Affine
 
     def __call__(self, x: Tensor, cache: LayerCache | None = None, allowed: Tensor | None = None) -> Tensor:
         """(B, T, D) → (B, T, D).  `allowed`: (B, 1, T, S), where the causal mask alone is not enough."""
-        x = x + self._attention(self._norm(x, *self.norm_1), cache, allowed)
-        hidden = self._gelu(F.linear(self._norm(x, *self.norm_2), *self.up))
+        x = x + self._attention(self.norm(x, **self.norm_1), cache, allowed)
+        hidden = self.activation(F.linear(self.norm(x, **self.norm_2), *self.up))
         return x + self._dropped(F.linear(hidden, *self.down))
 
     def _attention(self, x: Tensor, cache: LayerCache | None, allowed: Tensor | None) -> Tensor:
@@ -54,17 +59,34 @@ class FusedBlock:
                                                is_causal=allowed is None and T > 1)     # (B, H, T, D/H)
         return self._dropped(F.linear(heads.transpose(1, 2).reshape(B, T, D), *self.projection))
 
-    def _gelu(self, x: Tensor) -> Tensor:
-        slow = self.approximate == "tanh" and x.requires_grad and x.device.type == "cpu" and x.element_size() >= 4
-        if slow and not torch.compiler.is_compiling():
-            return LogisticGELU.apply(x)
-        return F.gelu(x, approximate=self.approximate)
-
-    def _norm(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        return torch.layer_norm(x, (x.size(-1),), weight, bias, self.norm_eps)
-
     def _dropped(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.dropout) if self.dropout else x
+
+
+def norm(config: Config) -> Callable[..., Tensor]:
+    """The normalisation that the config names, as a function of x and of its parameters by name."""
+    if config.norm == "layer_norm":
+        return partial(_layer_norm, eps=config.norm_eps)
+    kind = KINDS[config.norm]
+    return partial(kind.in_torch, **{name: config.norm_eps for name in kind.settings("out")})
+
+
+def _layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    return torch.layer_norm(x, (x.size(-1),), weight, bias, eps)
+
+
+def activation(config: Config) -> Callable[[Tensor], Tensor]:
+    """The activation that the config names."""
+    kernels: dict[str, Callable[[Tensor], Tensor]] = {"gelu": F.gelu, "gelu_tanh": _tanh_gelu}
+    return kernels.get(config.activation) or KINDS[config.activation].in_torch
+
+
+def _tanh_gelu(x: Tensor) -> Tensor:
+    slow = x.requires_grad and x.device.type == "cpu" and x.element_size() >= 4
+    if slow and not torch.compiler.is_compiling():
+        made: Tensor = LogisticGELU.apply(x)  # type: ignore[no-untyped-call]  # torch says no types here
+        return made
+    return F.gelu(x, approximate="tanh")
 
 
 class LogisticGELU(torch.autograd.Function):
@@ -84,12 +106,12 @@ class LogisticGELU(torch.autograd.Function):
         return LogisticGELU._gate(x, x * x).mul_(x)
 
     @staticmethod
-    def setup_context(ctx, inputs: tuple[Tensor], output: Tensor) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
         ctx.save_for_backward(*inputs)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, gradient: Tensor) -> Tensor:
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
         """d(x·s)/dx = s · (1 + (1 − s) · x · d(2u)/dx), with s = σ(2u)."""
         x, = ctx.saved_tensors
         square = x * x

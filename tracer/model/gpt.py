@@ -18,10 +18,9 @@ from torch import Tensor, nn
 
 from tracer.errors import UserError
 from tracer.model.cache import Cache, LayerCache
-from tracer.model.config import ACTIVATIONS, Config
-from tracer.model.fused import FusedBlock, causal
+from tracer.model.config import Config
+from tracer.model.fused import FusedBlock, activation, causal, norm
 from tracer.model.layers import (
-    GELU,
     Add,
     AppendRows,
     CausalMask,
@@ -30,7 +29,6 @@ from tracer.model.layers import (
     Dropout,
     Embedding,
     LastPosition,
-    LayerNorm,
     Linear,
     Mean,
     Positions,
@@ -40,6 +38,8 @@ from tracer.model.layers import (
     TiedHead,
     WeightedSum,
     in_role,
+    make_activation,
+    make_norm,
 )
 
 
@@ -91,11 +91,13 @@ class Attention(nn.Module):
 
 
 class MLP(nn.Module):
+    """Two linear layers with GELU between, at each position by itself: (B, T, D) → (B, T, D)."""
+
     def __init__(self, config: Config):
         super().__init__()
         feature, hidden = ("feature", config.width), ("hidden", 4 * config.width)
         self.up = in_role("mlp_up", Linear(feature, hidden))
-        self.gelu = GELU(config.activation)
+        self.gelu = make_activation(config)
         self.down = in_role("mlp_down", Linear(hidden, feature))
         self.dropout = in_role("mlp_output", Dropout(config.dropout, ("position", "feature")))
 
@@ -104,15 +106,17 @@ class MLP(nn.Module):
 
 
 class Block(nn.Module):
+    """Attention, then the MLP, each added to what it was given: (B, T, D) → (B, T, D)."""
+
     explicit = True
 
     def __init__(self, config: Config):
         super().__init__()
         self.config = config
-        self.norm_1 = in_role("attention", LayerNorm(config.width, config.norm_eps))
+        self.norm_1 = in_role("attention", make_norm(config))
         self.attention = Attention(config)
         self.residual_1 = in_role("attention", Add())
-        self.norm_2 = in_role("mlp", LayerNorm(config.width, config.norm_eps))
+        self.norm_2 = in_role("mlp", make_norm(config))
         self.mlp = MLP(config)
         self.residual_2 = in_role("mlp", Add())
 
@@ -125,9 +129,15 @@ class Block(nn.Module):
     def fused(self) -> FusedBlock:
         """The same function in a few kernels, with the parameters and the mode of now."""
         config, attention, mlp = self.config, self.attention, self.mlp
-        modules = (self.norm_1, attention.qkv, attention.projection, self.norm_2, mlp.up, mlp.down)
-        return FusedBlock(config.heads, config.head_width, config.norm_eps, ACTIVATIONS[config.activation],
-                          config.dropout if self.training else 0.0, *((m.weight, m.bias) for m in modules))
+        products = (attention.qkv, attention.projection, mlp.up, mlp.down)
+        return FusedBlock(config.heads, config.head_width, config.dropout if self.training else 0.0, norm(config),
+                          activation(config), own_parameters(self.norm_1), own_parameters(self.norm_2),
+                          *((m.weight, m.bias) for m in products))
+
+
+def own_parameters(module: nn.Module) -> dict[str, Tensor]:
+    """The parameters that the module itself holds, by name."""
+    return {name: parameter for name, parameter in module._parameters.items() if parameter is not None}
 
 
 class GPT(nn.Module):
@@ -148,7 +158,7 @@ class GPT(nn.Module):
         self.embedding_sum = in_role("embedding", Add())
         self.embedding_dropout = in_role("embedding", Dropout(config.dropout, ("position", "feature")))
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.blocks))
-        self.final_norm = in_role("final", LayerNorm(config.width, config.norm_eps))
+        self.final_norm = in_role("final", make_norm(config))
         self.last_position = LastPosition()
         self.head = TiedHead()
         self.head_table = None if config.tied else nn.Parameter(torch.empty(config.vocabulary, config.width))

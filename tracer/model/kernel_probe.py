@@ -27,7 +27,7 @@ class Kernels(TypedDict):
 
 def kernels_used() -> Kernels:
     """What torch says it took, what the environment asked of the three libraries, and what came of it."""
-    return {"torch": torch.backends.cpu.get_cpu_capability(), "settings": kernels.settings(), "pinned": pinned()}
+    return {"torch": torch.backends.cpu.get_cpu_capability(), "settings": kernels.environment(), "pinned": pinned()}
 
 
 def described(used: Kernels) -> str:
@@ -67,6 +67,7 @@ def pinned() -> bool:
 
 
 def fingerprint() -> str:
+    """The first 16 hexadecimal digits of a SHA-256 over what the kernels give."""
     digest = hashlib.sha256()
     for result in _probes():
         digest.update(result.contiguous().numpy().tobytes())

@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tracer.model import products
-from tracer.model.config import ACTIVATIONS
+from tracer.model.config import Config
 from tracer.model.fused import causal
 from tracer.model.random_words import next_word
+from tracer.ops import KINDS
 from tracer.ops.mcg31m1 import mcg31m1
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -73,7 +74,8 @@ class Dropout(nn.Module):
         super().__init__()
         self.p, self.axes = p, axes
         self.outputs = {"word": (), "mask": axes, "out": axes}
-        self.settings, self.details = {"p": p}, {}
+        self.settings = {"p": p}
+        self.details: dict[str, Tensor] = {}
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.explicit:
@@ -98,7 +100,8 @@ class LayerNorm(nn.LayerNorm):
 
     def __init__(self, width: int, eps: float):
         super().__init__(width, eps=eps)
-        self.settings, self.details = {"eps": self.eps}, {}
+        self.settings = {"eps": self.eps}
+        self.details: dict[str, Tensor] = {}
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.explicit:
@@ -106,6 +109,37 @@ class LayerNorm(nn.LayerNorm):
         out, mean, rstd = torch.native_layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
         self.details = {"mean": mean.squeeze(-1), "rstd": rstd.squeeze(-1)}  # (B, T) each
         return out  # (B, T, D)
+
+
+class OfKind(nn.Module):
+    """Any kind of operation that states its PyTorch form, with the parameters that its equations read.
+
+    Of these `weight` starts at one, all others at zero.
+    """
+
+    def __init__(self, kind: str, axes: dict[str, int], settings: dict[str, float]):
+        """`axes`: name → length of the axes of what it makes, the last ones of which its parameters may have."""
+        super().__init__()
+        self.kind, self.axes, own = kind, tuple(axes), KINDS[kind]
+        self.settings = {name: settings[name] for name in own.settings("out")}
+        letters = [item[1] for item in own.targets["out"][-1].index if item[0] == "letter"]
+        axis_of = dict(zip(reversed(letters), reversed(axes), strict=False))
+        self.parameter_axes = {name: tuple(axis_of[item[1]] for item in index)
+                               for name, index in own.parameters.items()}
+        for name, along in self.parameter_axes.items():
+            start = torch.ones if name == "weight" else torch.zeros
+            self.register_parameter(name, nn.Parameter(start([axes[axis] for axis in along])))
+
+    def forward(self, x: Tensor) -> Tensor:
+        parameters = {name: getattr(self, name) for name in self.parameter_axes}
+        return KINDS[self.kind].in_torch(x, **parameters, **self.settings)
+
+
+def make_norm(config: Config) -> nn.Module:
+    """The normalisation of each position's features that the config names."""
+    if config.norm == LayerNorm.kind:
+        return LayerNorm(config.width, config.norm_eps)
+    return OfKind(config.norm, {"position": config.context, "feature": config.width}, {"eps": config.norm_eps})
 
 
 class Linear(nn.Linear):
@@ -198,16 +232,29 @@ class AppendRows(nn.Module):
 
 
 class GELU(nn.Module):
-    """GELU (Hendrycks and Gimpel 2016), exact or in the tanh approximation that GPT-2 was trained with."""
+    """GELU (Hendrycks and Gimpel 2016), exact."""
 
-    axes = ("position", "hidden")
-
-    def __init__(self, activation: str):
-        super().__init__()
-        self.kind, self.approximate = activation, ACTIVATIONS[activation]
+    kind, axes = "gelu", ("position", "hidden")
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.gelu(x, approximate=self.approximate)
+        return F.gelu(x)
+
+
+class TanhGELU(nn.Module):
+    """GELU in the tanh approximation that GPT-2 was trained with."""
+
+    kind, axes = "gelu_tanh", ("position", "hidden")
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.gelu(x, approximate="tanh")
+
+
+def make_activation(config: Config) -> nn.Module:
+    """The activation of the MLP that the config names."""
+    own = {module.kind: module for module in (GELU, TanhGELU)}
+    if config.activation in own:
+        return own[config.activation]()
+    return OfKind(config.activation, {"position": config.context, "hidden": 4 * config.width}, {})
 
 
 class LastPosition(nn.Module):

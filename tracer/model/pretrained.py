@@ -101,6 +101,7 @@ def _shapes_alone(config: Config, folder: Path) -> GPT:
 def save_pretrained(model: GPT, folder: str | Path) -> None:
     """Write `model` so that `transformers` loads it: ``config.json`` and ``model.safetensors``."""
     safetensors = installed("safetensors.torch", "writing a checkpoint")
+    said = their_config(model.config)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     parameters = dict(model.named_parameters())
@@ -115,7 +116,7 @@ def save_pretrained(model: GPT, folder: str | Path) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-    write_atomically(folder / CONFIG, (json.dumps(their_config(model.config), indent=2) + "\n").encode())
+    write_atomically(folder / CONFIG, (json.dumps(said, indent=2) + "\n").encode())
 
 
 def names(model: GPT) -> Iterator[tuple[str, str, bool]]:
@@ -132,6 +133,7 @@ def names(model: GPT) -> Iterator[tuple[str, str, bool]]:
 
 
 def turn(tensor: Tensor, turned: bool) -> Tensor:
+    """(out, in) ↔ (in, out) where it is stored turned; the same tensor otherwise."""
     return tensor.T if turned else tensor
 
 

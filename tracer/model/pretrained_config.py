@@ -11,6 +11,8 @@ from tracer.model.pretrained_files import read_json
 CONFIG = "config.json"
 GELU_NAMES = {"gelu": "gelu", "gelu_python": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh",
               "gelu_python_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh", "gelu_accurate": "gelu_tanh"}
+# Of each place in the model, the kinds that their config can say, and how.
+OUR_NAMES = {"activation": {"gelu": "gelu", "gelu_tanh": "gelu_new"}, "norm": {"layer_norm": ""}}
 DROPOUTS = ("embd_pdrop", "attn_pdrop", "resid_pdrop")
 # Of each size of ours their name, the name that `transformers` takes for the same, and what it is when it is not said.
 SIZES = {"vocabulary": ("vocab_size", None, 50257), "context": ("n_positions", "max_position_embeddings", 1024),
@@ -44,7 +46,7 @@ def read_config(folder: Path, dropout: float | None = None) -> Config:
     try:
         return Config(**sizes, dropout=(theirs.pop() if len(theirs) == 1 else 0.0) if dropout is None else dropout,
                       activation=GELU_NAMES[activation], tied=_flag(said, "tie_word_embeddings", True, path),
-                      norm_eps=_number(said, "layer_norm_epsilon", 1e-5, path))
+                      norm_eps=_number(said, "layer_norm_epsilon", 1e-5, path), norm="layer_norm")
     except UserError as error:
         raise UserError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
 
@@ -55,12 +57,19 @@ def dropouts(said: dict[str, Any], path: Path) -> dict[str, float]:
 
 
 def their_config(config: Config) -> dict[str, Any]:
-    """What their ``config.json`` says of a model of the shape `config`."""
+    """What their ``config.json`` says of a model of the shape `config`.
+
+    Raises `UserError` for a norm or an activation that GPT-2 has no word for.
+    """
+    for place, words in OUR_NAMES.items():
+        if getattr(config, place) not in words:
+            raise UserError(f"{place} {getattr(config, place)} cannot be said in the format of GPT-2, which has "
+                            f"{', '.join(words)}: keep the model as a checkpoint of ours")
     end = 50256 if config.vocabulary == 50257 else None
     return {
         "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2",
         **{theirs: getattr(config, ours) for ours, (theirs, _, _) in SIZES.items()},
-        "activation_function": {"gelu": "gelu", "gelu_tanh": "gelu_new"}[config.activation],
+        "activation_function": OUR_NAMES["activation"][config.activation],
         "layer_norm_epsilon": config.norm_eps, "tie_word_embeddings": config.tied,
         **dict.fromkeys(DROPOUTS, config.dropout), "bos_token_id": end, "eos_token_id": end,
     }

@@ -84,6 +84,7 @@ class OfAnotherFormat(Damaged):
 
 
 def refused(path: Path, reason: object, advice: str) -> UserError:
+    """The one line on a checkpoint that cannot be read: why, and what to do."""
     return UserError(f"{path} is damaged or no checkpoint ({' '.join(str(reason).split())[:200]}): {advice}")
 
 

@@ -176,13 +176,13 @@ class _Derivation:
     def _gathered(self, name: str, axes: list[Node], parts: list[_Part]) -> Equation:
         """``d_name[axes]``: the sum of what comes to each place."""
         terms = [(part.sign, self._term(part, axes)) for part in parts]
-        body: Node | None = None
+        body: Node = []
         for n, (sign, term) in enumerate(terms):
             if (sign, term) in terms[:n]:
                 continue  # it was counted the first time
             if (count := terms.count((sign, term))) > 1:
                 term = ["binary", "*", ["number", count], term]
-            if body is None:
+            if not body:
                 body = term if sign > 0 else ["negate", term]
             else:
                 body = ["binary", "+" if sign > 0 else "-", body, term]

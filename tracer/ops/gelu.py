@@ -1,4 +1,4 @@
-"""GELU in its exact form, x·Φ(x), with Φ the standard normal distribution function."""
+"""GELU, x·Φ(x), with Φ the standard normal distribution function: exact, and as GPT-2 approximates it."""
 
 from tracer.ops.registry import define
 
@@ -9,6 +9,7 @@ GELU = define(
     cdf[...] = (1 + erf(x[...] / sqrt(2))) / 2
     out[...] = x[...] * cdf[...]
     """,
+    place="activation",
     gradients={
         # The derived one is as stable; this one is better read: it names the density φ, which is Φ′.
         "x": """
@@ -17,4 +18,17 @@ GELU = define(
             d_x[...] = d_out[...] * (cdf[...] + x[...] * density[...])
             """,
     },
+)
+
+GELU_TANH = define(
+    "gelu_tanh",
+    "Hendrycks and Gimpel 2016, section 2 (tanh approximation); GPT-2: Radford et al. 2019",
+    """
+    u[...] = sqrt(2 / pi) * (x[...] + 0.044715 * x[...] ** 3)
+    cdf[...] = (1 + tanh(u[...])) / 2
+    out[...] = x[...] * cdf[...]
+    """,
+    place="activation",
+    differentiate=("x",),
+    symbols={"out": "y"},
 )

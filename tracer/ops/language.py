@@ -74,12 +74,32 @@ class Kind:
     `targets` maps the name of each array the kind can make to the equations that make it; the last
     equation defines the target, the ones before are intermediate values shown in the working.
     A gradient target is named ``d_<operand>``, and reads ``d_<output>``.
+
+    `place`: where in a model a module of the kind may stand, "norm" or "activation"; "" where no setting chooses it.
+    `torch`: the same in PyTorch, as a function of the operands and settings by name that calls methods of tensors
+    alone; batch axes come before the axes of an operand.  `symbols`: LaTeX for the names in its equations.
     """
 
     name: str
     source: str
     targets: dict[str, list[Equation]]
-    inputs: tuple[str, ...] = field(default=())
+    place: str = ""
+    torch: Callable[..., Any] | None = None
+    symbols: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def in_torch(self) -> Callable[..., Any]:
+        """The PyTorch form.  Raises `ValueError` for a kind that states none."""
+        if self.torch is None:
+            raise ValueError(f"kind {self.name} states no PyTorch form")
+        return self.torch
+
+    @property
+    def parameters(self) -> dict[str, list[Node]]:
+        """What a module of the kind holds itself → its index: all that ``out`` reads beside ``x`` and other outputs."""
+        reads = [read for equation in self.targets["out"] for read in equation.reads]
+        defined = {"x", *self.targets, *(equation.name for equation in self.targets["out"])}
+        return {name: index for name, index in reads if name not in defined}
 
     def operands(self, target: str) -> list[str]:
         """Names that `target` reads but does not define, in order of appearance."""

@@ -16,6 +16,7 @@ LAYER_NORM = define(
             out[..., d] = normalised[..., d] * weight[d] + bias[d]
             """,
     },
+    place="norm",
     differentiate=("weight", "bias"),
     gradients={
         # More stable than the derived one, which adds what comes by way of the variance and takes it off again; and

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -83,7 +84,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
     return checkpoint
 
 
-def _from_body(body: dict) -> Checkpoint:
+def _from_body(body: dict[str, Any]) -> Checkpoint:
     exact(body, "the checkpoint", config=dict, settings=dict, parameters=dict, optimizer=dict, step=int, text=str,
           random_state=torch.Tensor, sha256=str)
     config, settings = config_of(body["config"]), typed(TrainingSettings, body["settings"], "settings")

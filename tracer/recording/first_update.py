@@ -9,6 +9,7 @@ from tracer.format.files import INLINE_LIMIT
 from tracer.format.trace import Parameter, Step
 from tracer.model.gpt import GPT
 from tracer.model.optimizer import TrainingSettings, decays
+from tracer.ops import KINDS
 from tracer.recording.backward import add_backward
 from tracer.recording.forward import (
     RecordedPass,
@@ -134,21 +135,24 @@ def _used_labels(builder: TraceBuilder, used_ids: list[int]) -> dict[str, str]:
 
 
 def _add_adamw(builder: TraceBuilder, update: FirstUpdate, settings: TrainingSettings, name: str) -> None:
-    """Moments and the new value of one parameter; of a large one, only the rows in use are held."""
+    """Moments, before and after, and the new value of one parameter; of a large one, only the rows in use are held."""
     of = parameter_of(builder, name)
     step = builder.step(f"adamw.{name}", "adamw", of.role, direction="update", of=name, block=of.block)
     state = update.after.state[name]
     parameter = update.before.parameters[name]
     made = {"m": state["exp_avg"], "v": state["exp_avg_sq"], "after": update.after.parameters[name]}
     constants = {"lr": settings.lr, "beta1": settings.beta1, "beta2": settings.beta2, "eps": settings.eps,
-                  "weight_decay": settings.weight_decay if decays(parameter) else 0.0, "step": 1}
-    operands = {"gradient": f"grad.{name}", "before": name, "m": f"adamw.{name}.m", "v": f"adamw.{name}.v"}
-    reads = {"m": ("gradient",), "v": ("gradient",), "after": ("m", "v", "before")}
+                  "weight_decay": settings.weight_decay if decays(parameter) else 0.0, "update": 1}
+    operands = {"gradient": f"grad.{name}", "before": name,
+                **{moment: f"adamw.{name}.{moment}" for moment in ("m_before", "v_before", "m", "v")}}
     large = parameter.numel() > INLINE_LIMIT
     axes, labels = parameter_axes(update.model)[name], builder.trace.arrays[name].labels
+    for moment in ("m_before", "v_before"):
+        step.operations.append(builder.operation(operands[moment], "initial_moments", {}, None, axes, target=moment,
+                                                 labels=labels, derived=True, shape=tuple(parameter.shape)))
     for target, values in made.items():
         of.arrays[MOMENTS[target]] = builder.operation(
-            f"adamw.{name}.{target}", "adamw", {o: operands[o] for o in reads[target]}, values, axes,
+            f"adamw.{name}.{target}", "adamw", {o: operands[o] for o in KINDS["adamw"].operands(target)}, values, axes,
             target=target, settings=constants, labels=labels, derived=large)
         step.operations.append(of.arrays[MOMENTS[target]])
     if name == TABLE:

@@ -81,6 +81,7 @@ def forecast_training(config: Config, tokens: int, validation_tokens: int, updat
     made.compute("embedding", "d_table", sizes, table)
     made.compute("gradient_sum", "out", sizes, table)
     made.compute("cross_entropy", "d_logits", sizes, T * V)
+    made.compute("initial_moments", "m_before", sizes, table, 2)
     for target in ("m", "v", "after"):
         made.compute("adamw", target, sizes, table)
     made.compute("predicted_change", "running", sizes, 1)
@@ -157,7 +158,8 @@ def _parameters(made: Forecast, config: Config, times: float) -> None:
     """All but the token table, `times` over."""
     D = config.width
     made.hold(config.context * D, times)
-    for size in (3 * D * D, D * D, 4 * D * D, 4 * D * D, 13 * D):
+    norms = 2 * len(KINDS[config.norm].parameters)
+    for size in (3 * D * D, D * D, 4 * D * D, 4 * D * D, (9 + norms) * D):
         made.hold(size, times * config.blocks)
 
 

@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,7 +25,7 @@ from tracer.recording.forward import RecordedPass, add_forward, add_parameters
 from tracer.recording.recorder import Recorder, snapshot
 from tracer.recording.text import add_text, add_vocabulary, token_labels
 from tracer.recording.trace_builder import TraceBuilder
-from tracer.recording.training import check_shape, check_text, environment
+from tracer.recording.training import check_text, environment
 
 MOST_CANDIDATES = 1000  # the running sum of k probabilities is checked on a grid of k × k numbers
 
@@ -49,7 +50,6 @@ class GenerationJob:
 
 def check_job(job: GenerationJob, tokenizer: Tokenizer, config: Config, route: str = "generation") -> Forecast:
     """What recording `job` will take.  Raises `UserError` for too much, and for what such a model cannot do."""
-    check_shape(config)
     count = check_text(job.prompt, "prompt", tokenizer, config)
     Sampler(job.temperature, job.top_k, config.vocabulary)
     return check_generation_size(config, count, job.max_new_tokens, route == "long")
@@ -126,7 +126,7 @@ def _add_two_moments(builder: TraceBuilder, checkpoint: Checkpoint) -> None:
         step.operations.append(parameter.arrays["change"])
 
 
-def _how(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tokenizer) -> dict:
+def _how(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tokenizer) -> dict[str, Any]:
     return {**vars(job), "trained_on": checkpoint.text, "updates": checkpoint.step,
             "config": checkpoint.model.config.to_json(), "settings": checkpoint.settings.to_json(),
             KEY: checkpoint.sha256(), **environment(tokenizer)}

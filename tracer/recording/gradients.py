@@ -5,20 +5,24 @@ its edges lead to the nodes that made what it read.  While `backward` runs, a no
 gradient of what it made, and sends one gradient along each edge.  Both are only looked at.
 """
 
+import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 from torch.autograd.graph import Node, get_gradient_edge
+from torch.utils.hooks import RemovableHandle
 
 from tracer.errors import UserError
 
 Use = tuple[str, str]  # path of a call, argument
+K = TypeVar("K", bound=Hashable)
 # Torch has no public name for these, nor for `Node._sequence_nr`.
-next_number = torch.autograd._get_sequence_nr
+next_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
 backward_pass, NO_PASS = torch._C._current_graph_task_id, -1
 
 
@@ -32,7 +36,7 @@ class Span:
     path: str
     outer: "Span | None"
     begun: int
-    ended: int | None = None
+    ended: float = math.inf  # while it runs
     reads: dict[tuple[Node, int], tuple[str, str]] = field(default_factory=dict)
 
 
@@ -43,7 +47,7 @@ class Gradients:
     added here, as they came; autograd adds each to the total by itself.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.totals: dict[str, Tensor] = {}
         self.parts: dict[Use, Tensor] = {}
         self.pieces: Counter[Use] = Counter()
@@ -52,7 +56,7 @@ class Gradients:
         self._sums: list[tuple[str, list[Tensor], Tensor]] = []
         self._spans: list[Span] = []  # of the outermost call that runs, in the order in which they began
         self._made: list[Node] = []
-        self._handles: list = []
+        self._handles: list[RemovableHandle] = []
         self.watches = False  # whether any value has a gradient
 
     def begin(self, path: str, outer: Span | None) -> Span:
@@ -67,13 +71,12 @@ class Gradients:
 
     def read(self, span: Span, tensor: Tensor, argument: str, name: str) -> None:
         """The call is given `tensor`.  What it is given twice is one use, under the first argument."""
-        edge = tensor.grad_fn, tensor.output_nr
-        if edge[0] is None:
+        node, output = tensor.grad_fn, tensor.output_nr
+        if node is None:
             if torch.is_inference_mode_enabled():
                 return
-            edge = (get_gradient_edge(tensor)[:2] if tensor.layout == torch.strided else
-                    _copied(tensor).grad_fn.next_functions[0])
-        span.reads.setdefault(edge, (argument, name))
+            node, output = _edge_of_leaf(tensor)
+        span.reads.setdefault((node, output), (argument, name))
 
     def watch(self, tensor: Tensor, name: str) -> None:
         """Keep the gradient of `tensor` as it is now: after a change in place another node makes it."""
@@ -91,7 +94,7 @@ class Gradients:
         They are found from what calls made, and from what modules keep.
         """
         begun = [span.begun for span in self._spans]
-        seen = {*self._made, *(tensor.grad_fn for tensor in kept)}
+        seen = {*self._made, *(tensor.grad_fn for tensor in kept if tensor.grad_fn is not None)}
         todo = list(seen)
         while todo:
             node = todo.pop()
@@ -99,13 +102,15 @@ class Gradients:
             if span is None:
                 continue
             uses = []
-            for i, edge in enumerate(node.next_functions):
-                if edge in span.reads:
-                    argument, name = span.reads[edge]
+            for i, (before, output) in enumerate(node.next_functions):
+                if before is None:
+                    continue
+                if (before, output) in span.reads:
+                    argument, name = span.reads[before, output]
                     uses.append((i, (span.path, argument), name))
-                if edge[0] is not None and edge[0] not in seen:
-                    seen.add(edge[0])
-                    todo.append(edge[0])
+                if before not in seen:
+                    seen.add(before)
+                    todo.append(before)
             if uses:
                 self._watch_sent(node, uses)
         self._spans.clear()
@@ -125,10 +130,10 @@ class Gradients:
         for _, use, _ in uses:
             self.pieces[use] += 1
 
-        def keep(sent: tuple[Tensor | None, ...], _) -> None:
+        def keep(sent: tuple[Tensor | None, ...], _: object) -> None:
             for i, use, name in uses:
-                if sent[i] is not None:
-                    piece = _add(self.parts, use, sent[i])
+                if (part := sent[i]) is not None:
+                    piece = _add(self.parts, use, part)
                     self._arrived.setdefault((backward_pass(), name), []).append(piece)
         self._handles.append(node.register_hook(keep))
 
@@ -156,12 +161,22 @@ class Gradients:
 
 
 @torch.enable_grad()
-def _copied(tensor: Tensor) -> Tensor:
-    """`get_gradient_edge` takes a view of a leaf, which a sparse one has not; a copy leads to the same node."""
-    return tensor.clone()
+def _edge_of_leaf(tensor: Tensor) -> tuple[Node, int]:
+    """The node that adds up the gradient of a leaf.
+
+    `get_gradient_edge` takes a view of it, which a sparse one has not; a copy leads to the same node.
+    """
+    if tensor.layout == torch.strided:
+        edge = get_gradient_edge(tensor)
+        return edge.node, edge.output_nr
+    copy = tensor.clone().grad_fn
+    assert copy is not None  # gradients are enabled, and the tensor requires one
+    node, output = copy.next_functions[0]
+    assert node is not None
+    return node, output
 
 
-def _add(store: dict, key, gradient: Tensor) -> Tensor:
+def _add(store: dict[K, Tensor], key: K, gradient: Tensor) -> Tensor:
     """A copy of `gradient`, which somebody may change in place later; `store` gets it, or the sum with it."""
     check_numbers(gradient, "a gradient")
     new = gradient.detach().clone() if gradient.requires_grad else gradient.clone()

@@ -4,6 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -56,7 +57,7 @@ def argument_names(module: nn.Module) -> tuple[str, ...]:
 
 
 @functools.lru_cache(maxsize=256)
-def _positional(function: Callable) -> tuple[str, ...]:
+def _positional(function: Callable[..., object]) -> tuple[str, ...]:
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:  # written in C, without a signature
@@ -64,7 +65,7 @@ def _positional(function: Callable) -> tuple[str, ...]:
     return tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
 
 
-def told(module: nn.Module, name: str) -> dict:
+def told(module: nn.Module, name: str) -> dict[str, Any]:
     """The dict in which the module speaks of itself; other modules may have something else of that name.
 
     (A miss through `nn.Module.__getattr__` would be slow.)
@@ -83,7 +84,8 @@ def output_name(module: nn.Module, where: tuple[str, ...]) -> str:
     return ".".join(where) or "out"
 
 
-def find_tensors(value, where: tuple[str, ...] = (), around: tuple = ()) -> Iterator[tuple[tuple[str, ...], object]]:
+def find_tensors(value: object, where: tuple[str, ...] = (),
+                 around: tuple[object, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
     """(where it stands, tensor) for every tensor in nested tuples, lists, mappings and data classes.
 
     An object that is not looked into comes as it is, in the place of a tensor.
@@ -100,7 +102,7 @@ def find_tensors(value, where: tuple[str, ...] = (), around: tuple = ()) -> Iter
             yield from find_tensors(item, (*where, str(key)), around)
 
 
-def _items(value) -> Iterable[tuple] | None:
+def _items(value: object) -> Iterable[tuple[object, object]] | None:
     if isinstance(value, Tensor):
         return None
     if isinstance(value, (tuple, list)):
@@ -112,13 +114,14 @@ def _items(value) -> Iterable[tuple] | None:
 
 def kept_tensors(module: nn.Module) -> list[Tensor]:
     """Tensors with a history that the module keeps as attributes, or in lists, tuples and dicts: a penalty."""
-    own, found = vars(module), []
+    own = vars(module)
+    found: list[Tensor] = []
     for name in own.keys() - INTERNAL:
         _find_kept(own[name], found, 8)
     return found
 
 
-def _find_kept(value, found: list[Tensor], depth: int) -> None:
+def _find_kept(value: Any, found: list[Tensor], depth: int) -> None:
     kind = type(value)
     if kind is Tensor:
         if value.grad_fn is not None:

@@ -5,16 +5,18 @@ the gradient of each of those values, and the part of a gradient that flows back
 use of a value (a value that two modules read receives two parts).  What it could not see, it says.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, count
 from threading import get_ident
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
+from torch.utils.hooks import RemovableHandle
 
 from tracer.errors import UserError
 from tracer.recording.gradients import NO_PASS, Gradients, Span, backward_pass, check_numbers, same_numbers
@@ -57,10 +59,10 @@ class Notice:
         return f"{self.about or 'the model'}: {self.why}"
 
 
-class _Hook(partial):
+class _Hook(partial[None]):
     """A hook whose copies do nothing: a model may be copied and saved while it is recorded."""
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return getattr, (nullcontext(), "__exit__")  # takes anything, does nothing, and is everywhere
 
 
@@ -102,7 +104,7 @@ class Recorder:
         self._named: dict[int, tuple[Tensor, int | None, str]] = {}
         self._open: list[Call] = []
         self._thread: int | None = None  # in which the outermost call runs
-        self._handles: list = []
+        self._handles: list[RemovableHandle] = []
         self._kept: list[Tensor] = []  # by modules, with a history
         self._without_graph: set[str] = set()  # paths of modules that ran without gradients
         self._missed: dict[Notice, None] = {}  # in order
@@ -122,7 +124,7 @@ class Recorder:
             raise
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._close()
 
     def _close(self) -> None:
@@ -163,11 +165,10 @@ class Recorder:
 
     def _unused(self, call: Call, *names: str) -> str:
         """The first of the names, or of the last one with a number, that no other value or module has."""
-        for name in chain(names[:-1], _numbered(names[-1])):
-            if name not in self.values and (name == call.path or name not in self._paths):
-                return name
+        wanted = chain(names[:-1], _numbered(names[-1]))
+        return next(n for n in wanted if n not in self.values and (n == call.path or n not in self._paths))
 
-    def _before(self, module: nn.Module, args: tuple, kwargs: dict) -> None:
+    def _before(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         place = self._places.get(module)
         if place is None:  # a shallow copy of a module, which shares its hooks
             return
@@ -185,7 +186,7 @@ class Recorder:
         path = place.path
         while place.times > 1 and (path := f"{place.path}#{place.times}") in self._paths:
             place.times += 1
-        call = Call(path, module, caller, place.is_step, self._graph.begin(path, caller and caller.span))
+        call = Call(path, module, caller, place.is_step, self._graph.begin(path, caller.span if caller else None))
         self.calls.append(call)
         self._open.append(call)
         for name, value in chain(zip(place.argument_names(len(args)), args, strict=False), kwargs.items()):
@@ -197,7 +198,7 @@ class Recorder:
         if not torch.is_grad_enabled():
             self._without_graph.add(place.path)
 
-    def _note_input(self, call: Call, tensor, argument: str) -> None:
+    def _note_input(self, call: Call, tensor: object, argument: str) -> None:
         if not isinstance(tensor, Tensor):
             if call.is_step:
                 self._miss(call.path, f"it was given a {type(tensor).__name__}, into which the recorder does not look")
@@ -213,7 +214,7 @@ class Recorder:
         if tensor.requires_grad:
             self._graph.read(call.span, tensor, argument, name)
 
-    def _after(self, module: nn.Module, args: tuple, result) -> None:
+    def _after(self, module: nn.Module, args: tuple[Any, ...], result: object) -> None:
         """Also runs when the call raised: then the result is None."""
         call = self._end_call(module)
         if call is None:
@@ -237,12 +238,12 @@ class Recorder:
             self._graph.watch_uses(self._kept)
             self._kept.clear()
 
-    def _check_inputs(self, call: Call, args: tuple) -> None:
+    def _check_inputs(self, call: Call, args: tuple[Any, ...]) -> None:
         """Somebody's own hook, registered in the block, may have replaced what a step was given."""
         for argument, value in zip(self._places[call.module].argument_names(len(args)), args, strict=False):
             name = self._named.get(id(value), (None, None, None))[2]
             if isinstance(value, Tensor) and name not in call.inputs.values():
-                given = self.values.get(call.inputs.get(argument))
+                given = self.values.get(call.inputs.get(argument, ""))
                 if given is None or given.dtype != value.dtype or not same_numbers(given, value):
                     self._miss(call.path, "a hook has replaced what it was given after that was recorded")
 
@@ -255,7 +256,7 @@ class Recorder:
             pass
         return call
 
-    def _note_output(self, call: Call, tensor, output: str) -> None:
+    def _note_output(self, call: Call, tensor: object, output: str) -> None:
         if not isinstance(tensor, Tensor):
             self._miss(call.path, f"it returned a {type(tensor).__name__}, into which the recorder does not look")
             return
@@ -323,7 +324,7 @@ def _check_surroundings() -> None:
     """Raises `UserError` where modules are called with something else than tensors of numbers."""
     if torch.compiler.is_compiling():
         raise UserError("a compiled function runs past the hooks of the model in it: record it uncompiled")
-    if torch.jit.is_tracing():
+    if torch._C._get_tracing_state() is not None:  # what `torch.jit.is_tracing` asks, without its types
         raise UserError("torch.jit.trace calls the model in its own way: trace it after it is recorded")
 
 

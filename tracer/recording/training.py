@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +16,6 @@ from tracer.model.gpt import GPT
 from tracer.model.kernel_probe import kernels_used, warn_unless_pinned
 from tracer.model.optimizer import TrainingSettings, make_optimizer, train
 from tracer.model.tokenizer import Tokenizer, append_eos, shift
-from tracer.ops import KINDS
 from tracer.recording.checkpoint import Checkpoint
 from tracer.recording.first_update import add_first_update, forward, record_first_update
 from tracer.recording.forecast import Forecast, check_training_size
@@ -38,7 +38,6 @@ class TrainingJob:
 
 def expected_training(job: TrainingJob, tokenizer: Tokenizer) -> Forecast:
     """What recording will take.  Raises `UserError` for a text that is empty or too long, and for too much."""
-    check_shape(job.config)
     counts = [check_text(text, what, tokenizer, job.config)
               for text, what in ((job.text, "text"), (job.validation_text, "validation text"))]
     return check_training_size(job.config, *counts, job.settings.updates)
@@ -75,13 +74,13 @@ def record_training(job: TrainingJob, tokenizer: Tokenizer,
     return builder.finish(), checkpoint
 
 
-def _how(job: TrainingJob, tokenizer: Tokenizer) -> dict:
+def _how(job: TrainingJob, tokenizer: Tokenizer) -> dict[str, Any]:
     """How to make the recording again."""
     return {"text": job.text, "validation_text": job.validation_text, "config": job.config.to_json(),
             "settings": job.settings.to_json(), **environment(tokenizer)}
 
 
-def environment(tokenizer: Tokenizer) -> dict:
+def environment(tokenizer: Tokenizer) -> dict[str, Any]:
     """What a recording's last digits depend on."""
     return {"tokenizer": tokenizer.name, "torch": torch.__version__.split("+")[0], "tiktoken": version("tiktoken"),
             "kernels": kernels_used(), "threads": torch.get_num_threads()}
@@ -94,12 +93,6 @@ def _add_training_text(builder: TraceBuilder, job: TrainingJob, tokenizer: Token
     x, y = add_pairs(builder, tokenizer, ids, "training", "text", ("x", "y"), "tokens")
     builder.trace.make["tracked_id"] = next((i for i in x if i in y), x[0])
     return torch.tensor([x]), torch.tensor([y])
-
-
-def check_shape(config: Config) -> None:
-    """Raises `UserError` for a model with a step of which no equation is written."""
-    if config.activation not in KINDS:
-        raise UserError(f"activation {config.activation} cannot be recorded: only the exact gelu can")
 
 
 def check_text(text: str, what: str, tokenizer: Tokenizer, config: Config) -> int:

@@ -19,6 +19,7 @@ from tracer.trainer.settings import BEST, LAST, FitSettings, make_settings
 
 FORMAT = "two-routes/run/3"
 SHAPE = ("vocabulary", "context", "width", "heads", "blocks")
+KINDS = ("activation", "norm")  # settings too, but of a model that was read the one that it came with holds
 
 
 @dataclass
@@ -86,9 +87,11 @@ def _from_body(body: dict[str, Any], folder: Path) -> RunCheckpoint:
           optimizer=dict, scaler=dict, update=int, best=float | None, best_update=int | None)
     config, tokenizer = config_of(body["config"]), tokenizer_from_json(body["tokenizer"])
     kinds = {name: kind for name, kind in get_type_hints(FitSettings).items() if name != "output"}
-    settings = make_settings(exact(body["settings"], "settings", **kinds) | {"output": str(folder)})
+    said = {name: getattr(FitSettings, name) for name in KINDS} | body["settings"]  # older runs say neither
+    settings = make_settings(exact(said, "settings", **kinds) | {"output": str(folder)})
+    held = SHAPE[1:] if settings.pretrained else SHAPE[1:] + KINDS
     exact(body["files"], "files", **dict.fromkeys(SPLITS, str))
-    if any(getattr(config, name) != getattr(settings, name) for name in SHAPE[1:]):
+    if any(getattr(config, name) != getattr(settings, name) for name in held):
         raise Damaged("its config and its settings have different shapes")
     if config.vocabulary != tokenizer.vocabulary_size:
         raise Damaged("its tokenizer and its config have different vocabularies")
@@ -107,9 +110,12 @@ def find_run(source: Path) -> Path | None:
     return source if source.is_file() and seal_of(source) == FORMAT else None  # a pipe or a device may have no end
 
 
-def check_shape(saved: Config, wanted: Config, where: Path) -> None:
-    """Raises `UserError` that names the first setting in which a run and its checkpoint differ in shape."""
-    for name in SHAPE:
+def check_shape(saved: Config, wanted: Config, where: Path, kinds: bool = True) -> None:
+    """Raises `UserError` that names the first setting in which a run and its checkpoint differ in shape.
+
+    `kinds`: whether the kinds of operation are settings of the run.
+    """
+    for name in SHAPE + KINDS * kinds:
         before, now = getattr(saved, name), getattr(wanted, name)
         if before != now:
             raise UserError(f"{where} has {name} {before}, the settings say {now}: resume with {name} {before}, or "

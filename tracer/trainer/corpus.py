@@ -54,6 +54,7 @@ class Characters:
                             f"of {text[:40]!r}: use only characters of the text it was made from") from None
 
     def decode(self, ids: Iterable[int]) -> str:
+        """The text of `ids`."""
         return "".join(self.characters[id] for id in ids)
 
 
@@ -208,6 +209,7 @@ class Data:
     validation: np.ndarray
 
     def tokens(self, split: str) -> np.ndarray:
+        """The ids (n,) of one of `SPLITS`."""
         return {"train": self.train, "validation": self.validation}[split]
 
 

@@ -119,6 +119,7 @@ class Fit:
 
     @property
     def tokens_per_update(self) -> int:
+        """Of all processes together."""
         return self.settings.batch * self.settings.accumulation * self.settings.context
 
     def peak(self) -> float:

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from tracer.errors import UserError
+from tracer.model.config import check_kind
 from tracer.model.shapes import LARGEST
+from tracer.ops.registry import kinds_for
 from tracer.resources import RECIPES
 
 SETTINGS, LAST, BEST = "settings.toml", "last.pt", "best.pt"  # in the folder of a run
@@ -42,6 +44,8 @@ class FitSettings:
     heads: int = _setting(4, "Attention heads a block.")
     blocks: int = _setting(4, "Blocks.")
     dropout: float = _setting(0.0, "Dropout probability.")
+    activation: str = _setting("gelu", f"Activation of the MLP, one of {', '.join(kinds_for('activation'))}.")
+    norm: str = _setting("layer_norm", f"Normalisation, one of {', '.join(kinds_for('norm'))}.")
     updates: int = _setting(2000, "Updates of the parameters.")
     batch: int = _setting(12, "Windows of one micro-batch.")
     accumulation: int = _setting(1, "Micro-batches of one update, over all processes.")
@@ -81,6 +85,8 @@ class FitSettings:
         _check("peak_tflops", self.peak_tflops, self.peak_tflops <= 1e12, "at most 10¹²")  # or FLOP/s are infinite
         _check("lr_end", self.lr_end, self.lr_end <= self.lr, f"at most lr, which is {self.lr!r}")
         _check("seed", self.seed, 0 <= self.seed < 2**64, "from 0 to 2⁶⁴ − 1")
+        for place in ("activation", "norm"):
+            check_kind(place, getattr(self, place))
         _check("device", self.device, self.device in DEVICES, f"one of {', '.join(DEVICES)}")
         _check("precision", self.precision, self.precision in PRECISIONS, f"one of {', '.join(PRECISIONS)}")
 
@@ -99,6 +105,7 @@ def _check(name: str, value: object, holds: bool, rule: str) -> None:
 
 
 def check_threads(count: int) -> None:
+    """Raises `UserError` for more threads than can be started."""
     _check("threads", count, count <= THREADS, f"at most {THREADS}")
 
 

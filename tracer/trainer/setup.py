@@ -40,9 +40,9 @@ def make_model(settings: FitSettings, data: Data, saved: RunCheckpoint | None,
         check(model.config, settings)
         return model
     config = Config(data.tokenizer.vocabulary_size, settings.context, settings.width, settings.heads, settings.blocks,
-                    settings.dropout)
+                    settings.dropout, settings.activation, norm=settings.norm)
     if saved:
-        check_shape(saved.config, config, Path(settings.output) / LAST)
+        check_shape(saved.config, config, Path(settings.output) / LAST, kinds=not settings.pretrained)
         config = replace(saved.config, dropout=settings.dropout)
     check(config, settings)
     return GPT(config, explicit=False)
@@ -96,6 +96,7 @@ def precision_of(name: str, device: torch.device) -> torch.dtype:
 
 
 def parallel(model: nn.Module, processes: Processes) -> nn.Module:
+    """The model, in several processes with its gradients averaged over them."""
     if processes.world == 1:
         return model
     devices = [processes.device.index] if processes.device.type == "cuda" else None
