@@ -239,6 +239,13 @@ def layer_norm_cases(shape):
            {"mean": np.mean(x, axis=-1), "rstd": (np.var(x, axis=-1) + eps) ** -0.5, "out": out}, {"eps": eps})
 
 
+@example("rms_norm")
+def rms_norm_cases(shape):
+    x, weight = normal(*shape, 6) + 2, normal(6)
+    yield ({"x": x, "weight": weight}, {"out": F.rms_norm(tensor(x), (6,), tensor(weight), 1e-5).numpy()},
+           {"eps": 1e-5})
+
+
 @example("dropout")
 def dropout_cases(shape):
     x = normal(*shape)
@@ -491,6 +498,7 @@ def test_every_differentiable_operand_has_a_gradient():
         "cross_entropy": {"d_logits"}, "dropout": {"d_x"}, "embedding": {"d_table"}, "gelu": {"d_x"},
         "gelu_tanh": {"d_x"},
         "layer_norm": {"d_x", "d_weight", "d_bias"}, "linear": {"d_x", "d_weight", "d_bias"}, "mean": {"d_x"},
+        "rms_norm": {"d_x", "d_weight"},
         "scaled_scores": {"d_query", "d_key"}, "softmax": {"d_x"}, "split_heads": {"d_qkv"},
         "tied_head": {"d_x", "d_table"}, "weighted_sum": {"d_weights", "d_value"},
     }
