@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
@@ -88,7 +89,7 @@ def block_of(path: str) -> int | None:
     return int(parts[1]) if parts[0] == BLOCKS and len(parts) > 1 else None
 
 
-def place_of(call: Call) -> dict:
+def place_of(call: Call) -> dict[str, Any]:
     """Kind, role and block of the called module."""
     return {"kind": call.module.kind, "role": getattr(call.module, "role", ""), "block": block_of(call.path)}
 

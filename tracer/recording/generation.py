@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -125,7 +126,7 @@ def _add_two_moments(builder: TraceBuilder, checkpoint: Checkpoint) -> None:
         step.operations.append(parameter.arrays["change"])
 
 
-def _how(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tokenizer) -> dict:
+def _how(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tokenizer) -> dict[str, Any]:
     return {**vars(job), "trained_on": checkpoint.text, "updates": checkpoint.step,
             "config": checkpoint.model.config.to_json(), "settings": checkpoint.settings.to_json(),
             KEY: checkpoint.sha256(), **environment(tokenizer)}

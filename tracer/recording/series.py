@@ -1,5 +1,7 @@
 """What is kept of every update, not only of the first."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -48,7 +50,7 @@ class Series:
         pair = {"query_position": "tokens", "key_position": "tokens"}
         used = builder.trace.arrays["used_ids"].labels
 
-        def add(what: str, name: str, values: Tensor, axes: tuple[str, ...], labels: dict) -> str:
+        def add(what: str, name: str, values: Tensor, axes: tuple[str, ...], labels: dict[str, Any]) -> str:
             builder.step(f"series.{what}", role=f"series_{what}").arrays.append(
                 builder.source(name, values, axes, labels))
             return name

@@ -1,6 +1,7 @@
 """Turn what the recorder saw into a trace: named arrays and the operations that made them."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -53,7 +54,7 @@ def _as_int64(array: np.ndarray) -> np.ndarray:
 class TraceBuilder:
     """Collects arrays, operations and steps in the order in which a learner meets them."""
 
-    def __init__(self, route: str, make: dict):
+    def __init__(self, route: str, make: dict[str, Any]):
         self.trace = Trace(route, make, {}, {}, [], {}, {})
         self._kept: dict[str, np.ndarray] = {}  # numbers of derived arrays: checked, not written
 
@@ -81,7 +82,7 @@ class TraceBuilder:
         self.trace.labels[name] = labels
         return name
 
-    def source(self, name: str, values, axes: tuple[str, ...] = (), labels: dict | None = None) -> str:
+    def source(self, name: str, values, axes: tuple[str, ...] = (), labels: dict[str, Any] | None = None) -> str:
         """An array at the start of a computation: nothing recorded made it, its hash holds it."""
         data = _as_array(values)
         self._add(Array(name, data.shape, data.dtype.name, axes, labels or {}, data,
@@ -89,7 +90,7 @@ class TraceBuilder:
         return name
 
     def operation(self, name: str, kind: str, operands: dict[str, str], values, axes: tuple[str, ...] = (), *,
-             target: str = "out", settings: dict | None = None, labels: dict | None = None,
+             target: str = "out", settings: dict[str, Any] | None = None, labels: dict[str, Any] | None = None,
              derived: bool = False, shape: tuple[int, ...] = ()) -> str:
         """An array that `kind` made from `operands`.
 

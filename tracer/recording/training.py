@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -73,13 +74,13 @@ def record_training(job: TrainingJob, tokenizer: Tokenizer,
     return builder.finish(), checkpoint
 
 
-def _how(job: TrainingJob, tokenizer: Tokenizer) -> dict:
+def _how(job: TrainingJob, tokenizer: Tokenizer) -> dict[str, Any]:
     """How to make the recording again."""
     return {"text": job.text, "validation_text": job.validation_text, "config": job.config.to_json(),
             "settings": job.settings.to_json(), **environment(tokenizer)}
 
 
-def environment(tokenizer: Tokenizer) -> dict:
+def environment(tokenizer: Tokenizer) -> dict[str, Any]:
     """What a recording's last digits depend on."""
     return {"tokenizer": tokenizer.name, "torch": torch.__version__.split("+")[0], "tiktoken": version("tiktoken"),
             "kernels": kernels_used(), "threads": torch.get_num_threads()}
