@@ -47,19 +47,17 @@ class At:
 
 
 @dataclass
-class Page:
+class ShownStep:
     """A step as it is shown."""
 
     id: str
     at: At
     number: int
-    chapter: str
     title: str
     body: str
     misread: str
     given: list[StepPart]
     parts: list[StepPart]
-    module: str
     merges: Merges | None
     layers: ShownLayers | None
     bytes: list[ByteRow]
@@ -68,7 +66,7 @@ class Page:
 
 
 @dataclass
-class ChapterPage:
+class ShownChapter:
     """A chapter.  `short` is its title where there is little room."""
 
     id: str
@@ -76,7 +74,7 @@ class ChapterPage:
     title: str
     body: str
     misread: str
-    pages: list[Page]
+    steps: list[ShownStep]
 
 
 def told(parts: Parts, language: Language, keys: list[str]) -> dict[str, tuple[str, str]]:
@@ -87,7 +85,7 @@ def told(parts: Parts, language: Language, keys: list[str]) -> dict[str, tuple[s
     return {key: (render_title(s.title, figures), render(s.body, figures)) for key, s in sections.items()}
 
 
-def chapters(parts: Parts, language: Language) -> list[ChapterPage]:
+def chapters(parts: Parts, language: Language) -> list[ShownChapter]:
     """All chapters of a route, in order, every step with its prose and formulas."""
     return _Writer(parts, language).chapters()
 
@@ -98,27 +96,26 @@ class _Writer:
         self.parameters = sum(self.trace.arrays[one.arrays["trained"]].size for one in self.trace.parameters)
         self.number = 0
 
-    def chapters(self) -> list[ChapterPage]:
+    def chapters(self) -> list[ShownChapter]:
         return [self.chapter(chapter) for chapter in self.trace.chapters]
 
-    def chapter(self, chapter: Chapter) -> ChapterPage:
+    def chapter(self, chapter: Chapter) -> ShownChapter:
         section = self.language.prose[f"chapter: {chapter.kind}"]
         number = {"block": chapter.block + 1} if chapter.block is not None else {"round": chapter.round}
         figures = self.figures(chapter.steps[0]) | number
         short = self.strings(f"chapter.{chapter.kind}", n=next(iter(number.values())))
-        return ChapterPage(chapter.id, short, render_title(section.title, figures), render(section.body, figures),
-                           render(section.misread, figures), [self.page(step, chapter) for step in chapter.steps])
+        return ShownChapter(chapter.id, short, render_title(section.title, figures), render(section.body, figures),
+                           render(section.misread, figures), [self.step(step, chapter) for step in chapter.steps])
 
-    def page(self, step: Step, chapter: Chapter) -> Page:
+    def step(self, step: Step, chapter: Chapter) -> ShownStep:
         self.number += 1
         section = find_section(self.language, step, self.trace.route)
         figures = self.figures(step)
         given = [] if step.kind == "change" else step.arrays  # the operation itself shows both moments
-        return Page(
-            step.id, self.at(step), self.number, chapter.id,
-            self.title(step, chapter, render_title(section.title, figures)),
+        return ShownStep(
+            step.id, self.at(step), self.number, self.title(step, chapter, render_title(section.title, figures)),
             render(section.body, figures), render(section.misread, figures),
-            [self.part(name) for name in given], [self.part(name) for name in step.operations], step.id,
+            [self.part(name) for name in given], [self.part(name) for name in step.operations],
             merges(self.trace, step), shown_layers(layers(self.trace, chapter, step)),
             byte_rows(rows := bytes_of(self.trace, step), self.strings),
             careless(self.trace, step) if rows else "",
