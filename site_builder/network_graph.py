@@ -36,11 +36,14 @@ class Node:
 def place(trace: Trace, step: Step) -> str:
     """Block, kind and role of a step in one word: what it shows in one pass, it shows in every pass.
 
-    A step of several kinds stands where its last operation does, if that is the only one of its kind there.
+    With a cache a step shows several modules: it stands where its last operation does, if that is the only one of its
+    kind there.  The losses of all updates stand where the loss does.
     """
     kind, role = step.kind, step.role
-    if not kind and step.operations:
+    if step.pass_ == "cached" and not kind:
         kind, role = trace.operations[step.operations[-1]].kind, ""
+    if role == "series_loss":
+        kind, role = "mean", "loss"
     return "/".join(("" if step.block is None else str(step.block), kind, role))
 
 

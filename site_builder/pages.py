@@ -127,7 +127,7 @@ class _Writer:
         of = step.of if step.direction == "update" else ""
         mode = step.direction if step.direction == "backward" or of else "forward"
         run = self.trace.pass_of(step)
-        return At(mode, run.name if run else "", place(self.trace, step) if run else "", of,
+        return At(mode, run.name if run else "", place(self.trace, step), of,
                   main_array(self.trace, step))
 
     def title(self, step: Step, chapter: Chapter, title: str) -> str:

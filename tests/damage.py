@@ -188,9 +188,9 @@ class Damager:
         elif way == "nudge" and type(parent[key]) in (int, float):
             parent[key] = self.draw.choice([parent[key] + 1, -parent[key], parent[key] * 1.01, parent[key] * 2**20])
         elif way == "kind":
-            step = self.draw.choice(body["steps"])
-            step["kind"], step["target"] = self.draw.choice([(s["kind"], s["target"]) for s in self.body["steps"]])
-            return f"kind of step {step.get('id')} is {step['kind']}.{step['target']}"
+            one = self.draw.choice(body["operations"])
+            one["kind"], one["target"] = self.draw.choice([(o["kind"], o["target"]) for o in self.body["operations"]])
+            return f"kind of operation {one.get('id')} is {one['kind']}.{one['target']}"
         elif way == "other":
             parent[key] = copy.deepcopy(at(self.body, self.draw.choice(self.places)))
         else:

@@ -111,9 +111,10 @@ def one_step(folder, arrays: dict, steps: list[dict]):
         if "values" in array and name not in [step["id"] for step in steps]:
             values = np.array(array["values"], array["dtype"]).reshape(array["shape"])
             array["sha256"] = content_hash(values)
-    body = {"schema": "two-routes/trace", "version": 1, "route": "by hand", "make": {}, "summary": {}, "labels": {},
-            "chapters": [{"id": "c", "views": [{"id": "v", "steps": [s["id"] for s in steps], "arrays": []}]}],
-            "steps": steps, "arrays": arrays, "outline_sha256": ""}
+    body = {"schema": "two-routes/trace", "version": 2, "route": "by hand", "make": {}, "summary": {}, "labels": {},
+            "chapters": [{"id": "c", "steps": [{"id": "v", "operations": [s["id"] for s in steps], "arrays": []}]}],
+            "passes": [], "texts": {}, "parameters": [], "roles": {}, "operations": steps, "arrays": arrays,
+            "outline_sha256": ""}
     path = folder / "much.json"
     path.write_bytes(orjson.dumps(body))
     return path

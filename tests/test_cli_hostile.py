@@ -71,7 +71,7 @@ def sources(tmp_path_factory) -> dict[str, str]:
     shutil.copytree(base / "padded", base / "cut")
     (base / "cut" / "model.safetensors").write_bytes(b"1234")
     recording = json.loads((TRACES / "training.json").read_bytes())
-    for name, change in {"table": {"token_table": 5}, "made": None, "steps": {}}.items():
+    for name, change in {"rounds": {"rounds": 5}, "made": None, "steps": {}}.items():
         (base / f"{name}.json").write_text(json.dumps(
             recording | {"make": recording["make"] | change if change else change}))
     (base / "empty.json").write_text("")

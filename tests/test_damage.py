@@ -57,7 +57,7 @@ def build(trace: Trace, route: str, output: Path) -> None:
     """The numbers and pages of a recording, as `build` makes them."""
     (output / "data").mkdir(exist_ok=True)
     _, told = site._write_route(site._Site(trace.folder, output, (route,), False), route)
-    assert {*told} == {*site.LANGUAGES}
+    assert {*told} == {*site.languages()}
 
 
 def tried(source: Path, folder: Path, output: Path, route: str, seed: int, count: int, seal: bool) -> Counter:
@@ -130,7 +130,7 @@ def test_steps_shown_before_what_they_read_are_refused(tiny, tmp_path, route):
     shutil.copytree(tiny, tmp_path / "copy")
     path = tmp_path / "copy" / f"{route}.json"
     body = orjson.loads(path.read_bytes())
-    steps = next(one["views"] for one in body["chapters"] if one["id"] in ("blocks.0", "round1"))
+    steps = next(one["steps"] for one in body["chapters"] if one["id"] in ("blocks.0", "round1"))
     steps.reverse()
     path.write_bytes(orjson.dumps(body))
     reseal(Damage("reversed", path, b""), path)

@@ -1,6 +1,7 @@
 """Scores of heads: counted by hand, and found in a model whose weights are written so that it has such heads."""
 
 import random
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -136,23 +137,24 @@ def test_weights_that_are_no_numbers_are_not_ranked():
 
 
 def test_a_changed_recording_is_scored_or_refused(generation_trace):
-    """Its steps made other kinds, with other operands or none, its arrays of other shapes, its table no name."""
+    """Its steps made other kinds, its passes given other ids, its arrays of other shapes."""
     draw = random.Random(2)
     kinds, outcomes = ("softmax", "embedding"), set()
     repeated = {array.same_as for array in generation_trace.arrays.values()}  # these stay as their repetitions are
     for _ in range(150 * TRIALS):
-        trace = replace(generation_trace, make=dict(generation_trace.make),
+        trace = replace(generation_trace, chapters=deepcopy(generation_trace.chapters),
+                        passes=deepcopy(generation_trace.passes),
                         operations=dict(generation_trace.operations), arrays=dict(generation_trace.arrays))
         step = draw.choice([one for one in trace.operations.values() if one.kind in kinds and one.id not in repeated])
         match draw.randrange(5):
             case 0:
-                trace.make["token_table"] = draw.choice([5, None, [], "", {}, "x"])
+                draw.choice(trace.passes).arrays["ids"] = draw.choice(list(trace.arrays))
             case 1:
-                others = draw.choice([{}, {name: draw.choice(list(trace.arrays)) for name in step.operands}])
-                trace.operations[step.id] = replace(step, operands=others)
+                shown = draw.choice([one for one in trace.steps() if one.kind == "softmax"])
+                shown.role = draw.choice(["attention", "candidates", ""])
             case 2:
-                other = draw.choice([one for one in trace.operations.values() if not trace.arrays[one.id].derived])
-                trace.operations[other.id] = replace(other, kind=draw.choice(kinds))
+                shown = draw.choice([one for one in trace.steps() if len(one.operations) == 1])
+                shown.kind, shown.role, shown.direction = "softmax", "attention", "forward"
             case 3:
                 axes = draw.choice([(), ("head",), ("position", "feature"), ("head", "query_position", "key_position")])
                 trace.arrays[step.id] = replace(trace.arrays[step.id], axes=axes)

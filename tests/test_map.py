@@ -151,26 +151,31 @@ def other(request, tokenizer) -> tuple[Config, Trace, Trace]:
     return request.param, training, record_generation(GenerationJob(max_new_tokens=1), checkpoint, tokenizer)
 
 
-def roads_of(blocks: int, start: str) -> list[tuple[str, str]]:
+def first_pass(trace: Trace) -> str:
+    """What stands before the names of the steps that the map shows."""
+    return "round1." if trace.route == "generation" else ""
+
+
+def roads_of(blocks: int, start: str, prefix: str) -> list[tuple[str, str]]:
     stops = [start, *(f"blocks.{block}.residual_{n}" for block in range(blocks) for n in (1, 2))]
-    return list(pairwise(stops))
+    return list(pairwise(prefix + stop for stop in stops))
 
 
 def test_two_roads_a_block(site, trace):
     start = "embedding_dropout" if trace.route == "training" else "embedding_sum"
-    expected = roads_of(trace.make["config"]["blocks"], start)
+    expected = roads_of(trace.make["config"]["blocks"], start, first_pass(trace))
     assert read(site / "en" / f"{trace.route}.html").roads == expected
 
 
 def test_roads_run_from_what_is_added_to_its_addition(trace):
-    found = network(trace, "round1" if trace.route == "generation" else "")
-    prefix = "round1." if trace.route == "generation" else ""
+    found = network(trace)
+    prefix = first_pass(trace)
     for road in found.roads:
-        step = trace.operations[prefix + road.end]
+        step = trace.operations[road.end]
         assert step.kind == "add"
         assert road.array in step.operands.values()
-        assert road.array in next(v.operations for c in trace.chapters for v in c.steps if v.id == prefix + road.start)
-    additions = {prefix + road.end for road in found.roads}
+        assert road.array in next(v.operations for c in trace.chapters for v in c.steps if v.id == road.start)
+    additions = {road.end for road in found.roads}
     others = [s for s in trace.operations.values() if s.kind == "add" and s.target == "out" and s.id.startswith(prefix)
               and s.id in forward_steps(trace) and s.id not in additions]
     assert [step.id for step in others] == [f"{prefix}embedding_sum"]  # two branches meet there; neither goes round
@@ -178,13 +183,13 @@ def test_roads_run_from_what_is_added_to_its_addition(trace):
 
 def test_other_shapes(other):
     config, training, generation = other
-    for trace, chapter in ((training, ""), (generation, "round1")):
-        found = network(trace, chapter)
+    for trace in (training, generation):
+        found = network(trace)
         steps = [node.opens for node in found.nodes.values() if node.kind == "step"]
         assert steps == forward_steps(trace)
         start = "embedding_dropout" if config.dropout and trace is training else "embedding_sum"
-        assert [(road.start, road.end) for road in found.roads] == roads_of(config.blocks, start)
-        assert sum(group.startswith("blocks.") for group in found.groups) == config.blocks
+        assert [(road.start, road.end) for road in found.roads] == roads_of(config.blocks, start, first_pass(trace))
+        assert sum(group.name == "block" for group in found.groups) == config.blocks
         for drawing in (tall(found), wide(found)):
             check(drawing, found)
 
@@ -216,10 +221,11 @@ def test_the_map_of_other_shapes_has_words(other):
 
 
 def test_the_shared_table_feeds_both_ends(trace):
-    found = network(trace, "round1" if trace.route == "generation" else "")
+    found = network(trace)
     tables = [node for node in found.nodes.values() if node.kind == "table"]
     assert [node.key for node in tables] == ["token_embedding.weight"]
-    assert [edge.end for edge in found.edges if edge.start == tables[0].key] == ["token_embedding", "head"]
+    assert [edge.end for edge in found.edges if edge.start == tables[0].key] == [
+        first_pass(trace) + name for name in ("token_embedding", "head")]
 
 
 def test_values_go_past_the_scores(training_trace):
@@ -252,7 +258,7 @@ def test_steps_before_the_pass_belong_to_its_inputs(training_trace, generation_t
     nodes = network(training_trace).nodes
     for name in ("x", "y"):
         assert {"text", "text.merges", "text.eos", "text.shift", "validation.shift"} <= set(nodes[name].before)
-    assert network(generation_trace, "round1").nodes["ids"].before == ["text.merges", "text"]
+    assert network(generation_trace).nodes["round1.ids"].before == ["text.merges", "text"]
 
 
 # In the browser --------------------------------------------------------------------------------------
@@ -312,7 +318,8 @@ GENERATION = {
 def test_the_current_step_is_lit_and_in_sight(pages, route, step, expected):
     page = pages[route]
     go(page, step)
-    assert lit(page) == expected
+    before = "round1." if route == "generation" else ""
+    assert lit(page) == [(before + key, *how) for key, *how in expected]
     shown = page.locator(".map [data-lit]").first.bounding_box()
     box = page.locator(".side").bounding_box()
     assert box["y"] - 1 <= shown["y"]
@@ -334,8 +341,8 @@ def test_links_and_shapes_follow_the_pass(pages, training_trace, generation_trac
     for number in (2, 4, 1):
         go(page, f"round{number}.head")
         tokens = generation_trace.arrays[f"round{number}.ids"].size
-        assert page.locator('[data-key="final_norm"]').get_attribute("href") == f"#step=round{number}.final_norm"
-        assert shape(page, "blocks.0.attention.scores").split("×")[1] == str(tokens)
+        assert page.locator('[data-key="round1.final_norm"]').get_attribute("href") == f"#step=round{number}.final_norm"
+        assert shape(page, "round1.blocks.0.attention.scores").split("×")[1] == str(tokens)
     page = pages["training"]
     go(page, "evaluation.validation.head")
     assert page.locator('[data-key="head"]').get_attribute("data-step") == "evaluation.validation.head"

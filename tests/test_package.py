@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Folder of the checkout → where it is in the package.
 PLACES = {"tracer": "tracer", "site_builder": "site_builder", "traces": "tracer/traces",
           "templates": "site_builder/templates", "static": "site_builder/static"}
-NOT_OF_THE_PROGRAM = ("traces/checkpoint.pt",)
+NOT_OF_THE_PROGRAM = ("traces/checkpoint.pt", "static/deno.json", "static/types.d.ts")  # the last two are for make lint
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input")
 
 

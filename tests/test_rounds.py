@@ -9,6 +9,7 @@ from driver import DESK, WORDS, address, go, opened, place, shortest, visit
 
 from site_builder.parts import format_number
 from site_builder.rounds import Byte, _byte, bytes_of, careless, layers, percent, tree
+from tracer.format.trace import Step
 from tracer.model.sampling import Sampling, choose
 
 PROMPT, ROUNDS = "Hi", range(1, 6)
@@ -18,7 +19,12 @@ IDS = [17250, 220, 19526, 254, 0, 50256]
 
 def at(trace, number: int, step: str):
     """The layers when `step` of a round is shown."""
-    return layers(trace, f"round{number}", f"round{number}.{step}")
+    chapter = next(one for one in trace.chapters if one.id == f"round{number}")
+    return layers(trace, chapter, step_named(trace, f"round{number}.{step}"))
+
+
+def step_named(trace, name: str) -> Step:
+    return next(step for step in trace.steps() if step.id == name)
 
 
 @pytest.mark.parametrize("number", ROUNDS)
@@ -42,23 +48,29 @@ def test_a_held_character_shows_only_when_it_is_whole(generation_trace):
 
 def test_layers_of_the_other_chapters(generation_trace, training_trace):
     """With the cache a round is told again: all of it has been done."""
-    assert layers(generation_trace, "cached4", "cached4.head").text == TEXT[4]
-    assert layers(generation_trace, "prompt", "prompt.ids").ids == [(17250, "Hi")]
-    assert layers(generation_trace, "prompt", "prompt.ids").text == PROMPT
-    assert layers(generation_trace, "parameters", "parameters.token_embedding") is None
-    assert layers(training_trace, "loss", "loss") is None
+    def first(trace, name):
+        chapter = next(one for one in trace.chapters if one.id == name)
+        return layers(trace, chapter, chapter.steps[0])
+
+    assert first(generation_trace, "cached4").text == TEXT[4]
+    assert first(generation_trace, "prompt").ids == [(17250, "Hi")]
+    assert first(generation_trace, "prompt").text == PROMPT
+    assert first(generation_trace, "parameters") is None
+    assert first(training_trace, "loss") is None
 
 
 def test_bytes_of_each_round(generation_trace):
-    told = [[(one.hex, one.role, one.held_before, one.shown) for one in bytes_of(generation_trace, f"round{n}.bytes")]
-            for n in ROUNDS]
+    steps = [step_named(generation_trace, f"round{n}.bytes") for n in ROUNDS]
+    told = [[(one.hex, one.role, one.held_before, one.shown) for one in bytes_of(generation_trace, step)]
+            for step in steps]
     assert told == [
         [("20", "single", False, True)],
         [("E4", "lead", False, False), ("BD", "continuation", False, False)],
         [("E4", "lead", True, True), ("BD", "continuation", True, True), ("A0", "continuation", False, True)],
         [("21", "single", False, True)],
         []]
-    assert bytes_of(generation_trace, "round1.head") == bytes_of(generation_trace, "prompt.ids") == []
+    others = [step_named(generation_trace, name) for name in ("round1.head", "text")]
+    assert [bytes_of(generation_trace, step) for step in others] == [[], []]
 
 
 @pytest.mark.parametrize("value", range(256))
@@ -82,7 +94,8 @@ def decodes(text: bytes) -> bool:
 
 
 def test_careless_decoding_shows_replacement_characters(generation_trace):
-    assert [careless(generation_trace, f"round{n}.bytes") for n in range(1, 5)] == [" ", "\ufffd", "\ufffd", "!"]
+    steps = [step_named(generation_trace, f"round{n}.bytes") for n in range(1, 5)]
+    assert [careless(generation_trace, step) for step in steps] == [" ", "\ufffd", "\ufffd", "!"]
 
 
 def test_paths_of_the_tree_multiply(generation_trace):

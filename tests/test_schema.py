@@ -27,7 +27,7 @@ from tracer.format import files as trace_files
 from tracer.format.decode import LARGEST
 from tracer.format.files import INLINE_LIMIT, save, unused_files
 from tracer.format.load import load, load_all
-from tracer.format.trace import DTYPES, Array, Chapter, Step, Trace, content_hash
+from tracer.format.trace import DTYPES, Array, Chapter, Parameter, Step, Trace, content_hash
 from tracer.format.verify import verify
 from tracer.recording.trace_builder import TraceBuilder
 from tracer.storage.atomic import write_atomically
@@ -48,8 +48,9 @@ def small() -> Trace:
     rows = {"row": builder.label("vocabulary", [f"token {n}" for n in range(12)])}
     table = np.random.default_rng(1).normal(size=(12, 2)).astype(np.float32)
     ids = np.array([3, 1, 11])
-    builder.chapter("first")
-    step = builder.step("embedding")
+    builder.chapter("first", "embedding")
+    run = builder.add_pass("first", "training", ids="ids")
+    step = builder.step("embedding", "embedding", "token", run, direction="forward")
     step.arrays += [builder.source("ids", ids, ("position",), tokens),
                     builder.source("table", table, ("row", "feature"), rows)]
     step.operations += [
@@ -60,8 +61,11 @@ def small() -> Trace:
         builder.operation("mean", "layer_norm", {"x": "twice"}, table[ids].mean(axis=1) * 2, ("position",),
                           target="mean"),
         builder.operation("same ids", "window", {"ids": "ids"}, ids, ("position",), settings={"offset": 0})]
-    builder.chapter("second")
-    step = builder.step("masked")
+    builder.trace.texts["prompt"] = {"ids": "same ids"}
+    builder.trace.parameters = [Parameter("wte", "token_table", 0, {"trained": "table"})]
+    builder.trace.roles["mean"] = "mean"
+    builder.chapter("second", "round", 0, 1)
+    step = builder.step("masked", "causal_mask", direction="update", block=0, round=1, of="wte")
     scores = np.array([[[1, 2], [3, 4]]], np.float32)
     masked = np.array([[[1, -np.inf], [3, 4]]], np.float32)
     axes = ("head", "query_position", "key_position")
@@ -113,7 +117,7 @@ def test_the_small_recording_has_everything(saved):
     for way in ("values", "file", "same_as", "derived", "sha256", "nonfinite", "labels"):
         assert any(way in array for array in arrays), way
     assert {array["dtype"] for array in arrays} == set(DTYPES)
-    assert any("rounding" in step for step in body["steps"]) and any("attributes" in step for step in body["steps"])
+    assert any("rounding" in one for one in body["operations"]) and any("settings" in one for one in body["operations"])
     assert isinstance(body["labels"]["vocabulary"], dict) and isinstance(body["labels"]["tokens"], list)
     assert found_by_verify(load(saved)) == []
 
@@ -441,12 +445,12 @@ def test_json_of_another_kind_is_refused(saved, body):
     assert "its \"schema\" is not" in refusal(saved)
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", None, True, 1.0, [1], -1])
+@pytest.mark.parametrize("version", [0, 3, "1", None, True, 1.0, [1], -1])
 def test_an_unknown_version_is_refused(saved, version):
     body = body_of(saved)
     body["version"] = version
     message = refusal(saved, body)
-    assert f"schema version {version!r}, this program reads version 1" in message
+    assert f"schema version {version!r}, this program reads version 1 and 2" in message
 
 
 def places(node, path=()):
@@ -475,7 +479,8 @@ def must_be_found(path: Path, body) -> str:
 
 
 # Where a key of the small recording may go without a refusal, the checks or the hash of the outline find it.
-FREE = {"rounding", "attributes", "labels", "why", "list"}
+FREE = {"rounding", "settings", "labels", "why", "list", "role", "kind", "block", "round", "direction", "of", "ids",
+        "mean", "trained", "prompt", "split", "pass"}
 
 
 def test_every_missing_key_is_noticed(saved):
@@ -594,32 +599,51 @@ def file_of(body: dict) -> str:
     (("labels", "tokens"), "abc", "labels tokens are neither a list nor in a file"),
     (("labels", "vocabulary", "length"), 13, "has 12 labels, not the 13 of labels vocabulary"),
     (("labels", "vocabulary", "file"), "../small.json", "has no name that this program gives"),
-    (("steps", 0, "kind"), "magic", "operation embedding has unknown kind magic.out"),
-    (("steps", 0, "target"), "d_magic", "operation embedding has unknown kind embedding.d_magic"),
-    (("steps", 0, "operands"), {"table": "table"}, "operation embedding lacks its operand ids"),
-    (("steps", 0, "operands", "ids"), "nowhere", "operation embedding names array 'nowhere'"),
-    (("steps", 0, "operands", "ids"), "embedding",
+    (("chapters", 0, "steps", 0, "kind"), "linear", "step embedding shows no operation of its kind 'linear'"),
+    (("chapters", 0, "steps", 0, "direction"), "up", "'direction' of step embedding is 'up', which is none of forward"),
+    (("chapters", 0, "steps", 0, "pass"), "again", "step embedding is of a pass that there is not"),
+    (("chapters", 0, "steps", 0, "pass"), "third",
+     "'pass' of step embedding is 'third', which is none of first, again"),
+    (("chapters", 0, "steps", 0, "block"), -1, "'block' of step embedding is -1, not from 0"),
+    (("chapters", 1, "steps", 0, "of"), "wpe", "step masked names parameter 'wpe', which the trace does not hold"),
+    (("chapters", 1, "kind"), "rounds", "'kind' of chapter second is 'rounds', which is none of text"),
+    (("passes", 0, "kind"), "last", "pass 'last' is none of first, again, evaluation, round, cached"),
+    (("passes", 0, "arrays", "ids"), "nowhere", "its structure names array 'nowhere'"),
+    (("texts", "prompt", "ids"), "nowhere", "its structure names array 'nowhere'"),
+    (("parameters", 0, "arrays", "trained"), "nowhere", "its structure names array 'nowhere'"),
+    (("roles", "mean"), "nowhere", "its structure names array 'nowhere'"),
+    (("roles", "mean"), 1, "'roles' of the trace holds something that is not a text"),
+    (("operations", 0, "kind"), "magic", "operation embedding has unknown kind magic.out"),
+    (("operations", 0, "target"), "d_magic", "operation embedding has unknown kind embedding.d_magic"),
+    (("operations", 0, "operands"), {"table": "table"}, "operation embedding lacks its operand ids"),
+    (("operations", 0, "operands", "ids"), "nowhere", "operation embedding names array 'nowhere'"),
+    (("operations", 0, "operands", "ids"), "embedding",
      "operation embedding reads embedding, which no operation before it makes"),
-    (("steps", 0, "operands", "ids"), "mean", "operation embedding reads mean, which no operation before it makes"),
-    (("steps", 1, "operands", "a"), "twice", "operation twice reads twice, which no operation before it makes"),
-    (("steps", 1, "operands", "a"), "mean", "operation twice reads mean, which no operation before it makes"),
-    (("steps", 1, "operands", "a"), "ids", "operation twice does not fit its arrays: a has 1 axes"),
-    (("steps", 3, "attributes"), {}, "operation same ids lacks its setting offset"),
-    (("steps", 3, "attributes", "offset"), "0",
-     "'attributes' of operation same ids holds something that is not a number"),
-    (("steps", 3, "attributes", "eps"), 1e-5, "operation same ids has the setting eps, which window.out does not read"),
-    (("steps", 0, "attributes"), {"p": 0}, "operation embedding has the setting p, which embedding.out does not read"),
-    (("steps", 3, "operands", "table"), "table",
+    (("operations", 0, "operands", "ids"), "mean",
+     "operation embedding reads mean, which no operation before it makes"),
+    (("operations", 1, "operands", "a"), "twice", "operation twice reads twice, which no operation before it makes"),
+    (("operations", 1, "operands", "a"), "mean", "operation twice reads mean, which no operation before it makes"),
+    (("operations", 1, "operands", "a"), "ids", "operation twice does not fit its arrays: a has 1 axes"),
+    (("operations", 3, "settings"), {}, "operation same ids lacks its setting offset"),
+    (("operations", 3, "settings", "offset"), "0",
+     "'settings' of operation same ids holds something that is not a number"),
+    (("operations", 3, "settings", "eps"), 1e-5,
+     "operation same ids has the setting eps, which window.out does not read"),
+    (("operations", 0, "settings"), {"p": 0},
+     "operation embedding has the setting p, which embedding.out does not read"),
+    (("operations", 3, "operands", "table"), "table",
      "operation same ids has the operand table, which window.out does not read"),
-    (("steps", 3, "rounding"), {"0": 0.0}, "operation same ids lists a rounding, but its numbers are whole"),
-    (("steps", 1, "rounding"), {"0": 0.0}, "operation twice lists a rounding, but its numbers are not held"),
-    (("steps", 5, "rounding"), {"1": 0.0}, "operation rounded lists a rounding for value 1 of 1"),
-    (("steps", 3, "id"), "embedding", "two operations have the same id"),
-    (("steps", 5, "rounding"), {"-1": 1.0}, "'rounding' of operation rounded has an index that is not a whole number"),
-    (("steps", 5, "rounding"), {"0": None}, "'rounding' of operation rounded holds something that is not a number"),
-    (("chapters", 0, "views", 0, "steps"), ["nowhere"], "step embedding names operation 'nowhere'"),
-    (("chapters", 0, "views", 0, "arrays"), ["nowhere"], "step embedding names array 'nowhere'"),
-    (("chapters", 0, "views", 0, "steps"), "mean", "'steps' of step embedding is not a list"),
+    (("operations", 3, "rounding"), {"0": 0.0}, "operation same ids lists a rounding, but its numbers are whole"),
+    (("operations", 1, "rounding"), {"0": 0.0}, "operation twice lists a rounding, but its numbers are not held"),
+    (("operations", 5, "rounding"), {"1": 0.0}, "operation rounded lists a rounding for value 1 of 1"),
+    (("operations", 3, "id"), "embedding", "two operations have the same id"),
+    (("operations", 5, "rounding"), {"-1": 1.0},
+     "'rounding' of operation rounded has an index that is not a whole number"),
+    (("operations", 5, "rounding"), {"0": None},
+     "'rounding' of operation rounded holds something that is not a number"),
+    (("chapters", 0, "steps", 0, "operations"), ["nowhere"], "step embedding names operation 'nowhere'"),
+    (("chapters", 0, "steps", 0, "arrays"), ["nowhere"], "step embedding names array 'nowhere'"),
+    (("chapters", 0, "steps", 0, "operations"), "mean", "'operations' of step embedding is not a list"),
     (("summary",), [], "'summary' of the trace is not an object"),
 ])
 def test_what_does_not_fit_is_refused(saved, path, to, says):
@@ -629,13 +653,13 @@ def test_what_does_not_fit_is_refused(saved, path, to, says):
 def test_a_long_chain_of_derived_arrays_is_refused(saved):
     """It would be deeper than Python recurses."""
     body = body_of(saved)
-    step = next(s for s in body["steps"] if s["id"] == "twice")
+    step = next(s for s in body["operations"] if s["id"] == "twice")
     names = ["twice", *[f"twice{n}" for n in range(2000)]]
     for before, name in itertools.pairwise(names):
         body["arrays"][name] = body["arrays"]["twice"]
-        body["steps"].append({**step, "id": name, "operands": {"a": before, "b": before}})
+        body["operations"].append({**step, "id": name, "operands": {"a": before, "b": before}})
     body["arrays"]["last"] = {"shape": [3], "dtype": "float32", "axes": ["position"], "values": [1.0, 2.0, 3.0]}
-    body["steps"].append({"id": "last", "kind": "layer_norm", "target": "mean", "operands": {"x": names[-1]}})
+    body["operations"].append({"id": "last", "kind": "layer_norm", "target": "mean", "operands": {"x": names[-1]}})
     assert "follows from more than 32 derived arrays in a row" in refusal(saved, body)
 
 

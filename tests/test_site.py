@@ -533,7 +533,7 @@ def test_both_languages_say_the_same_steps(checked):
 
 def test_templates_and_scripts_know_no_model(training_trace, generation_trace):
     """None of the sizes, ids and texts of the recording, no name of a block, no count of what a model has."""
-    parameters = sum(training_trace.arrays[name].size for name in training_trace.make["parameters"])
+    parameters = sum(training_trace.arrays[one.arrays["initial"]].size for one in training_trace.parameters)
     config = training_trace.make["config"]
     numbers = [config["vocabulary"], parameters, training_trace.make["settings"]["seed"],
                *training_trace.values("text.with_eos").tolist()]

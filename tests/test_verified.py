@@ -172,7 +172,7 @@ def test_any_changed_number_of_a_recording_is_refused_and_named(traces, seed):
         # By its own name, or by that of a step that reads it, through a derived array if there is one between.
         same = {what} | {name for name, array in body["arrays"].items() if array.get("same_as") == what}
         derived = {name for name, array in body["arrays"].items() if array.get("derived")}
-        named = {step["id"] for step in body["steps"] if (same | derived) & {*step["operands"].values()}} | same
+        named = {one["id"] for one in body["operations"] if (same | derived) & {*one["operands"].values()}} | same
         assert re.split(r" \(|: ", said.removeprefix(f"{path}: "))[0] in named, (what, said)
 
 
@@ -188,8 +188,8 @@ def with_hashes(traces: Path, route: str) -> None:
 
 def is_held(body: dict, name: str) -> bool:
     """Whether something else than a hash holds the array's numbers: what made them, or the other recordings."""
-    return name in {step["id"] for step in body["steps"]} or name.startswith((origin.TRAINED, origin.INITIAL)) or (
-        name in body["make"]["parameters"])
+    parameters = {name for one in body["parameters"] for name in one["arrays"].values()}
+    return name in parameters | {one["id"] for one in body["operations"]}
 
 
 @pytest.mark.parametrize("seed", range(6 * TRIALS))
@@ -207,7 +207,7 @@ def test_with_all_hashes_made_anew_too(traces, seed):
     path.write_bytes(orjson.dumps(body))
     with_hashes(traces, route)
     assert name in orjson.loads(path.read_bytes())["arrays"]
-    assert str(traces) in refusal(traces, [route] if name in {step["id"] for step in body["steps"]} else ROUTES)
+    assert str(traces) in refusal(traces, [route] if name in {one["id"] for one in body["operations"]} else ROUTES)
 
 
 # Verified once ---------------------------------------------------------------------------------------

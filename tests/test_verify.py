@@ -292,17 +292,18 @@ def test_a_changed_parameter_is_caught_without_hashes_too(traces, route):
     the hash: here each parameter's largest number in what was read (a table is read at the rows in use)."""
     trace = traces[route]
     unseen = []
-    for name in trace.make["parameters"]:
-        for prefix in ("", "trained.") if route == "training" else ("",):
-            values = trace.values(prefix + name)
-            in_use = values[:1] if values.ndim > 1 and "embedding" in name else values
-            data = changed_source(trace, prefix + name, int(np.argmax(np.abs(in_use))))
-            replay = Replay(with_values(trace, {prefix + name: data}), AXES)
-            readers = trace.uses[prefix + name]
-            assert readers, f"no step reads {prefix + name}"
-            stored = [step for step in readers if not trace.arrays[step.id].derived]
-            if not any(check_operation(replay, step).problem for step in stored):
-                unseen.append(prefix + name)
+    for parameter in trace.parameters:
+        for role in ("initial", "trained") if route == "training" else ("trained",):
+            name = parameter.arrays[role]
+            values = trace.values(name)
+            in_use = values[:1] if parameter.role in ("token_table", "position_table") else values
+            data = changed_source(trace, name, int(np.argmax(np.abs(in_use))))
+            replay = Replay(with_values(trace, {name: data}), AXES)
+            readers = trace.uses[name]
+            assert readers, f"no operation reads {name}"
+            stored = [operation for operation in readers if not trace.arrays[operation.id].derived]
+            if not any(check_operation(replay, operation).problem for operation in stored):
+                unseen.append(name)
     assert unseen == []
 
 

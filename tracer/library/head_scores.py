@@ -13,7 +13,7 @@ import numpy as np
 
 from tracer.errors import UserError
 from tracer.format.load import record_again
-from tracer.format.trace import Operation, Trace
+from tracer.format.trace import Array, Pass, Trace
 
 Pattern = Callable[[np.ndarray], np.ndarray]
 
@@ -90,14 +90,11 @@ def recorded_passes(trace: Trace) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
     Raises `UserError` for a recording without any, or one whose blocks have weights of different shapes.
     """
-    passes: dict[str, tuple[np.ndarray, list[np.ndarray]]] = {}
-    current = None
-    for operation in trace.operations.values():
-        if _embeds_tokens(trace, operation):
-            current = passes[_pass_name(operation.id)] = (trace.values(operation.operands["ids"]), [])
-        elif current and _is_map(trace, operation, len(current[0])):
-            current[1].append(trace.values(operation.id))
-    found = {name: (ids, weights) for name, (ids, weights) in passes.items() if weights}
+    found = {}
+    for one in trace.passes:
+        ids, maps = trace.arrays[one.arrays["ids"]], _maps(trace, one)
+        if len(ids.shape) == 1 and not ids.derived and maps and all(_is_map(array, ids.size) for array in maps):
+            found[one.name] = trace.values(ids.name), [trace.values(array.name) for array in maps]
     if not found:
         raise UserError("the recording holds no attention weights: make one with `python -m tracer record`")
     if any(len({one.shape for one in weights}) > 1 for _, weights in found.values()):
@@ -106,21 +103,13 @@ def recorded_passes(trace: Trace) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return {name: (ids, np.stack(weights)) for name, (ids, weights) in found.items()}
 
 
-def _embeds_tokens(trace: Trace, operation: Operation) -> bool:
-    """Whether the operation is where a pass begins: it looks up the rows of its tokens."""
-    table, ids = (trace.arrays.get(operation.operands.get(name, "")) for name in ("table", "ids"))
-    return (operation.kind == "embedding" and operation.target == "out" and table is not None and ids is not None
-            and trace.arrays[operation.id].axes == ("position", "feature") and len(ids.shape) == 1 and not ids.derived
-            and table.name.removesuffix(".after").endswith(str(trace.make.get("token_table", ""))))
+def _maps(trace: Trace, of: Pass) -> list[Array]:
+    """The attention weights of a pass, block by block."""
+    steps = [step for step in trace.steps() if (step.kind, step.role) == ("softmax", "attention")
+             and step.direction == "forward" and trace.pass_of(step) is of]
+    return [trace.arrays[name] for step in steps for name in step.operations]
 
 
-def _is_map(trace: Trace, operation: Operation, length: int) -> bool:
-    """Whether it makes attention weights (heads, T, T); those of a pass with a cache have one query, no map."""
-    array = trace.arrays[operation.id]
-    return (operation.kind == "softmax" and operation.target == "out" and array.axes[:1] == ("head",)
-            and not array.derived and array.shape[1:] == (length, length))
-
-
-def _pass_name(operation: str) -> str:
-    """``evaluation.training.token_embedding`` → ``evaluation.training``; the first pass is ``first``."""
-    return operation.rpartition(".")[0] or "first"
+def _is_map(array: Array, length: int) -> bool:
+    """Whether these are attention weights (heads, T, T) that are held."""
+    return array.axes[:1] == ("head",) and not array.derived and array.shape[1:] == (length, length)
