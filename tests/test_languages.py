@@ -11,6 +11,7 @@ import pytest
 from site_builder import language as module
 from site_builder.build import build
 from site_builder.language import languages
+from site_builder.sections import read_sections
 from tracer.errors import UserError
 from tracer.resources import LANGUAGES
 
@@ -55,6 +56,11 @@ def test_a_third_language_is_a_folder(folder, tmp_path):
     (folder / NEW).mkdir()
     for path in (folder / "en").glob("*.md"):
         (folder / NEW / path.name).write_text(marked(path.read_text("utf-8")), "utf-8")
+    topics = [part for path in folder.glob("*.md") for part in read_sections(path, ("en", "zh"))]
+    (folder / NEW / "topics.md").write_text("".join(
+        marked(f"# {key}\n## {section.title}\n") + (f"Name: {marked(section.name)}\n" if section.name else "")
+        + marked(f"{section.body}\n> {section.misread}\n")
+        for code, key, section in topics if code == "en"), "utf-8")
     for name in ("strings.toml", "sources.toml"):
         (folder / NEW / name).write_text(toml(folder / "en" / name), "utf-8")
     (folder / NEW / "language.toml").write_text(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from shared import common_folder, shared_folder
+from shared import files as tree
 
 from site_builder import cli as builder
 from site_builder import two_routes
@@ -24,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Folder of the checkout → where it is in the package.
 PLACES = {"tracer": "tracer", "site_builder": "site_builder", "traces": "tracer/traces",
           "templates": "site_builder/templates", "static": "site_builder/static"}
-NOT_OF_THE_PROGRAM = ("traces/checkpoint.pt",)
+NOT_OF_THE_PROGRAM = ("traces/checkpoint.pt", "static/deno.json", "static/types.d.ts")  # the last two are for make lint
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input")
 
 
@@ -77,10 +78,6 @@ def two_routes_in(package, tmp_path):
                               env=environment | {"PYTHONPATH": path, "PYTHONUTF8": "1"})
 
     return call
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 # What is in it ---------------------------------------------------------------------------------------

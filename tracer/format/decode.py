@@ -4,6 +4,7 @@ import base64
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ TRACE_KEYS = {"schema", "version", "route", "make", "summary", "labels", "chapte
 _OPERATION_KEYS = {"id", "kind", "target", "operands", "settings", "rounding"}
 _ARRAY_KEYS = {"shape", "dtype", "axes", "labels", "sha256", "values", "nonfinite", "file", "same_as", "derived"}
 
-def from_json(body: dict, folder: Path) -> Trace:
+def from_json(body: dict[str, Any], folder: Path) -> Trace:
     """The trace that the parsed file of a recording in `folder` holds, with the numbers of its array files."""
     only(body, TRACE_KEYS, "the trace")
     operations = [_operation_from_json(s) for s in few(take(body, "operations", list, "the trace", of=dict),
@@ -41,13 +42,13 @@ def from_json(body: dict, folder: Path) -> Trace:
     )
     if len(trace.operations) < len(operations):
         raise UserError("two operations have the same id")
-    _load_files(trace)
+    _load_files(trace, folder)
     for name, labels in trace.labels.items():
-        _read_labels(trace, name, labels)
+        _read_labels(trace, folder, name, labels)
     return trace
 
 
-def _operation_from_json(body: dict) -> Operation:
+def _operation_from_json(body: dict[str, Any]) -> Operation:
     name = name_of(take(body, "id", str, "an operation"), "an operation")
     where = f"operation {name}"
     only(body, _OPERATION_KEYS, where)
@@ -60,7 +61,7 @@ def _operation_from_json(body: dict) -> Operation:
                 {int(index): float(value) for index, value in rounding.items()})
 
 
-def _array_from_json(name: str, body: dict) -> Array:
+def _array_from_json(name: str, body: dict[str, Any]) -> Array:
     where = f"array {name_of(name, 'an array')}"
     only(body, _ARRAY_KEYS, where)
     file, same_as, sha256 = (take(body, key, str, where, default=None) for key in ("file", "same_as", "sha256"))
@@ -83,7 +84,7 @@ def _array_from_json(name: str, body: dict) -> Array:
     return array
 
 
-def _values_from_json(array: Array, body: dict) -> np.ndarray:
+def _values_from_json(array: Array, body: dict[str, Any]) -> np.ndarray:
     where = f"array {array.name}"
     values = list(take(body, "values", list, where))
     if len(values) != array.size:
@@ -101,7 +102,7 @@ def _values_from_json(array: Array, body: dict) -> np.ndarray:
     return _as_array(array, values, odd)
 
 
-def _as_array(array: Array, values: list, odd: dict[int, float]) -> np.ndarray:
+def _as_array(array: Array, values: list[Any], odd: dict[int, float]) -> np.ndarray:
     try:
         with np.errstate(over="ignore"):  # a float32 too large becomes infinite
             flat = np.array(values, dtype=DTYPES[array.dtype])
@@ -114,27 +115,27 @@ def _as_array(array: Array, values: list, odd: dict[int, float]) -> np.ndarray:
     return flat.reshape(array.shape)
 
 
-def _load_files(trace: Trace) -> None:
+def _load_files(trace: Trace, folder: Path) -> None:
     """The numbers in files, once it is known that they are not too many."""
-    arrays = [array for array in trace.arrays.values() if array.file is not None]
-    held = sum(array.size * DTYPES[array.dtype].itemsize for array in arrays)
+    arrays = [(array, array.file) for array in trace.arrays.values() if array.file is not None]
+    held = sum(array.size * DTYPES[array.dtype].itemsize for array, _ in arrays)
     if held > MOST_HELD:
         raise UserError(f"its array files hold {held:,} bytes of numbers, of which {MOST_HELD:,} are read at most")
-    for array in arrays:
+    for array, file in arrays:
         try:
-            array.data = _load_file(trace.folder, array)
+            array.data = _load_file(folder, file, array)
         except UserError as error:
-            raise UserError(f"array file {array.file}: {error}") from None
+            raise UserError(f"array file {file}: {error}") from None
 
 
-def _load_file(folder: Path, array: Array) -> np.ndarray:
+def _load_file(folder: Path, file: str, array: Array) -> np.ndarray:
     """The numbers in a file, which has one form only: what `array_file` writes."""
-    if not FILE.fullmatch(array.file):
+    if not FILE.fullmatch(file):
         raise UserError(f"it has no name that this program gives, array {array.name} cannot be in it")
     raw_size = array.size * DTYPES[array.dtype].itemsize
     before, after = array_file(array, b"")[:-3], b'"}'
     whole = len(before) + 4 * math.ceil(raw_size / 3) + len(after)
-    content = read_bytes(folder / array.file, whole + 1000).removesuffix(b"\n")
+    content = read_bytes(folder / file, whole + 1000).removesuffix(b"\n")
     if len(content) != whole or not content.startswith(before) or not content.endswith(after):
         raise UserError(_why_not(content, array))
     text = content[len(before):-len(after)]
@@ -161,7 +162,7 @@ def _why_not(content: bytes, array: Array) -> str:
     return f"it does not hold the {array.dtype} {list(array.shape)} that {array.name} needs, in the form that it has"
 
 
-def _read_labels(trace: Trace, name: str, labels) -> None:
+def _read_labels(trace: Trace, folder: Path, name: str, labels: object) -> None:
     """Check a list of labels; one in a file is read, once a file."""
     if isinstance(labels, list):
         if not all_are(labels, str):
@@ -174,7 +175,7 @@ def _read_labels(trace: Trace, name: str, labels) -> None:
     if not FILE.fullmatch(file):
         raise UserError(f"label file {file} of labels {name} has no name that this program gives")
     if file not in trace.label_files:
-        body = read_part(trace.folder, file, LABELS_SCHEMA)
+        body = read_part(folder, file, LABELS_SCHEMA)
         only(body, {"schema", "version", "labels"}, f"label file {file}")
         trace.label_files[file] = take(body, "labels", list, f"label file {file}", of=str)
     if len(trace.label_files[file]) != length:

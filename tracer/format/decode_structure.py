@@ -1,5 +1,7 @@
 """From the JSON of a recording to its structure: chapters and steps, passes, texts, parameters and roles."""
 
+from typing import Any
+
 from tracer.errors import UserError
 from tracer.format.trace import CHAPTERS, DIRECTIONS, PASSES, SPLITS, Chapter, Parameter, Pass, Step
 from tracer.format.typed import few, name_of, only, take
@@ -11,10 +13,11 @@ _PASS = {"split": str, "round": int}
 _PARAMETER = {"role": str, "block": int}
 
 
-def structure_from_json(body: dict) -> dict:
+def structure_from_json(body: dict[str, Any]) -> dict[str, Any]:
     """The fields of `Trace` that say where things belong."""
-    def each(key: str) -> list[dict]:
-        return few(take(body, key, list, "the trace", of=dict), key)
+    def each(key: str) -> list[dict[str, Any]]:
+        parts: list[dict[str, Any]] = few(take(body, key, list, "the trace", of=dict), key)
+        return parts
 
     texts = few(take(body, "texts", dict, "the trace", of=dict), "texts")
     return {"chapters": [_chapter(one) for one in each("chapters")],
@@ -24,7 +27,7 @@ def structure_from_json(body: dict) -> dict:
             "roles": take(body, "roles", dict, "the trace", of=str)}
 
 
-def _chapter(body: dict) -> Chapter:
+def _chapter(body: dict[str, Any]) -> Chapter:
     chapter = name_of(take(body, "id", str, "a chapter"), "a chapter")
     where = f"chapter {chapter}"
     only(body, {"id", "steps", *_PLACE} - {"role"}, where)
@@ -33,7 +36,7 @@ def _chapter(body: dict) -> Chapter:
     return Chapter(chapter, [_step(step, chapter) for step in steps], **said)
 
 
-def _step(body: dict, chapter: str) -> Step:
+def _step(body: dict[str, Any], chapter: str) -> Step:
     step = name_of(take(body, "id", str, f"a step of chapter {chapter}"), "a step")
     where = f"step {step}"
     only(body, {"id", "operations", "arrays", *_STEP}, where)
@@ -44,7 +47,7 @@ def _step(body: dict, chapter: str) -> Step:
     return Step(step, operations, arrays, **said)
 
 
-def _pass(body: dict) -> Pass:
+def _pass(body: dict[str, Any]) -> Pass:
     kind = take(body, "kind", str, "a pass")
     where = f"pass {kind!r:.40}"
     if kind not in PASSES:
@@ -53,7 +56,7 @@ def _pass(body: dict) -> Pass:
     return Pass(kind, arrays=take(body, "arrays", dict, where, of=str), **_said(body, _PASS, where, split=SPLITS))
 
 
-def _parameter(body: dict) -> Parameter:
+def _parameter(body: dict[str, Any]) -> Parameter:
     name = name_of(take(body, "name", str, "a parameter"), "a parameter")
     where = f"parameter {name}"
     only(body, {"name", "arrays", *_PARAMETER}, where)
@@ -61,7 +64,7 @@ def _parameter(body: dict) -> Parameter:
     return Parameter(name, arrays=take(body, "arrays", dict, where, of=str), **said)
 
 
-def _said(body: dict, kinds: dict[str, type], where: str, **known: tuple[str, ...]) -> dict:
+def _said(body: dict[str, Any], kinds: dict[str, type], where: str, **known: tuple[str, ...]) -> dict[str, Any]:
     """What `body` says of the keys of `kinds`.  `known`: the words that a key may have."""
     said = {key: take(body, key, kind, where) for key, kind in kinds.items() if key in body}
     for key, value in said.items():

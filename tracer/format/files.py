@@ -5,6 +5,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import orjson
@@ -76,8 +77,8 @@ def unused_files(folder: Path, traces: Iterable[Trace]) -> list[Path]:
     return [p for p in paths if f"arrays/{p.name}" not in used]
 
 
-def _array_to_json(array: Array, files: dict[str, bytes]) -> dict:
-    body: dict = {"shape": list(array.shape), "dtype": array.dtype, "axes": list(array.axes)}
+def _array_to_json(array: Array, files: dict[str, bytes]) -> dict[str, Any]:
+    body: dict[str, Any] = {"shape": list(array.shape), "dtype": array.dtype, "axes": list(array.axes)}
     if array.labels:
         body["labels"] = array.labels
     if array.sha256:
@@ -86,6 +87,8 @@ def _array_to_json(array: Array, files: dict[str, bytes]) -> dict:
         return body | {"derived": True}
     if array.same_as:
         return body | {"same_as": array.same_as}
+    if array.data is None:
+        raise AssertionError(f"{array.name} holds nothing that can be written")
     if array.size > INLINE_LIMIT:
         digest = content_hash(array.data)
         array.file = f"arrays/{digest[:16]}.json"
@@ -93,8 +96,8 @@ def _array_to_json(array: Array, files: dict[str, bytes]) -> dict:
         files[array.file] = array_file(array, raw)
         return body | {"file": array.file}
     flat = np.ascontiguousarray(array.data, dtype=DTYPES[array.dtype]).reshape(-1)
-    odd = np.flatnonzero(~np.isfinite(flat)) if flat.dtype.kind == "f" else []
-    if len(odd):
+    odd = np.flatnonzero(~np.isfinite(flat)).tolist() if flat.dtype.kind == "f" else []
+    if odd:
         body["nonfinite"] = {str(i): "nan" if np.isnan(flat[i]) else "inf" if flat[i] > 0 else "-inf" for i in odd}
     return body | {"values": flat}
 
@@ -105,7 +108,7 @@ def array_file(array: Array, raw: bytes) -> bytes:
                          "shape": list(array.shape), "base64": base64.b64encode(raw).decode()}) + b"\n"
 
 
-def _labels_to_json(labels: list[str], files: dict[str, bytes]) -> list[str] | dict:
+def _labels_to_json(labels: list[str], files: dict[str, bytes]) -> list[str] | dict[str, Any]:
     if len(labels) <= INLINE_LIMIT:
         return labels
     content = orjson.dumps({"schema": LABELS_SCHEMA, "version": PART_VERSION, "labels": labels}) + b"\n"
@@ -114,8 +117,8 @@ def _labels_to_json(labels: list[str], files: dict[str, bytes]) -> list[str] | d
     return {"file": file, "length": len(labels)}
 
 
-def _operation_to_json(operation: Operation) -> dict:
-    body: dict = {name: getattr(operation, name) for name in ("id", "kind", "target", "operands")}
+def _operation_to_json(operation: Operation) -> dict[str, Any]:
+    body: dict[str, Any] = {name: getattr(operation, name) for name in ("id", "kind", "target", "operands")}
     if operation.settings:
         body["settings"] = operation.settings
     if operation.rounding:
@@ -125,22 +128,22 @@ def _operation_to_json(operation: Operation) -> dict:
 
 # Reading -------------------------------------------------------------------------------------------
 
-def read_part(folder: Path, file: str, schema: str) -> dict:
+def read_part(folder: Path, file: str, schema: str) -> dict[str, Any]:
     """The content of an array file or a label file."""
     try:
-        body = parse(read_bytes(folder / file))
+        body: dict[str, Any] = parse(read_bytes(folder / file))
         check_version(body, schema, PART_VERSION)
         return body
     except UserError as error:
         raise UserError(f"{file}: {error}") from None
 
 
-def check_version(body, schema: str, *versions: int) -> int:
+def check_version(body: object, schema: str, *versions: int) -> int:
     """The version of what was read.  Raises `UserError` for another schema and for none of the `versions`."""
     if not isinstance(body, dict) or body.get("schema") != schema:
         raise UserError(f"its \"schema\" is not {schema!r}")
     version = body.get("version")
-    if version not in versions or type(version) is not int:
+    if type(version) is not int or version not in versions:
         raise UserError(f"it has schema version {version!r:.40}, this program reads version "
                         f"{' and '.join(map(str, versions))}")
     return version
@@ -149,10 +152,10 @@ def check_version(body, schema: str, *versions: int) -> int:
 def labels_are_as_written(trace: Trace, name: str) -> bool:
     """Whether a list of labels in a file of its own still has the content that the file is named by."""
     labels = trace.labels[name]
-    if isinstance(labels, list):
+    if isinstance(labels, list) or trace.folder is None:
         return True
     try:
         content = read_bytes(trace.folder / labels["file"])
     except UserError:
         return False
-    return labels["file"] == f"arrays/{hashlib.sha256(content).hexdigest()[:16]}.json"
+    return str(labels["file"]) == f"arrays/{hashlib.sha256(content).hexdigest()[:16]}.json"

@@ -9,6 +9,7 @@ the hash can be computed again from any of them.
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -20,7 +21,8 @@ from tracer.storage.together import newest
 KEY = "checkpoint_sha256"  # in `make`
 
 
-def checkpoint_hash(config: dict, settings: dict, text: str, updates: int, parameters: dict[str, str]) -> str:
+def checkpoint_hash(config: dict[str, Any], settings: dict[str, Any], text: str, updates: int,
+                    parameters: dict[str, str]) -> str:
     """SHA-256 of a trained model.  `parameters`: name → `content_hash`."""
     body = {"config": config, "settings": settings, "text": text, "updates": updates, "parameters": parameters}
     return hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()
@@ -49,7 +51,7 @@ class Origin:
     """The checkpoint that a recording is of, and the hashes of the parameters that were drawn at first, by name."""
 
     checkpoint: str
-    initial: dict[str, str]
+    initial: dict[str, str | None]
 
 
 def origin_of(trace: Trace) -> Origin | None:

@@ -7,6 +7,7 @@ from tracer.format import roles
 from tracer.format.trace import Chapter, Step, Trace
 
 MOST_STEPS = 5_000  # of a chapter: what is drawn of it takes time that grows faster than their number
+Place = tuple[str, int | None, int | None]  # kind, block and round of a chapter
 _ADDRESS = re.compile(r"[\w.@#]+", re.ASCII)  # chapters are files, steps stand in addresses
 _RESERVED = "rest"  # the file of what no chapter shows
 _ONCE = (("append", "token"), ("greedy", ""), ("", "bytes"))  # in every round: the pages count from them
@@ -27,19 +28,20 @@ def check_steps(trace: Trace) -> None:
     _check_shown(trace)
 
 
-def _named(place: tuple) -> str:
+def _named(place: Place) -> str:
     return " ".join(str(part) for part in place if part is not None)
 
 
-def _training_chapters(trace: Trace) -> list[tuple]:
-    blocks = [("block", n, None) for n in range(trace.make["config"]["blocks"])]
-    kinds = ["text", "embedding", *blocks, "head", "loss", "backward", "adamw", "receipt", "updates", "evaluation"]
-    return [kind if isinstance(kind, tuple) else (kind, None, None) for kind in kinds]
+def _training_chapters(trace: Trace) -> list[Place]:
+    blocks: list[Place] = [("block", n, None) for n in range(trace.make["config"]["blocks"])]
+    before: list[Place] = [(kind, None, None) for kind in ("text", "embedding")]
+    after = ("head", "loss", "backward", "adamw", "receipt", "updates", "evaluation")
+    return before + blocks + [(kind, None, None) for kind in after]
 
 
-def _generation_chapters(trace: Trace) -> list[tuple]:
-    rounds = [(kind, None, n) for n in range(1, trace.make["rounds"] + 1) for kind in ("round", "cached")
-              if n > 1 or kind == "round"]
+def _generation_chapters(trace: Trace) -> list[Place]:
+    rounds: list[Place] = [(kind, None, n) for n in range(1, trace.make["rounds"] + 1) for kind in ("round", "cached")
+                           if n > 1 or kind == "round"]
     return [("prompt", None, None), *rounds] + [("parameters", None, None)] * (trace.route == "generation")
 
 

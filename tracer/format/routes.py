@@ -5,6 +5,7 @@ what its maker wants.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from tracer.errors import UserError
 from tracer.format import roles
@@ -77,7 +78,7 @@ def _check_generation(trace: Trace) -> None:
         if twice := next((name for name in names if name in once), None):
             raise UserError(f"array {twice} is of two passes, or twice in one")
         once.update(names)
-    last = trace.find_pass("round", round=rounds[-1]).arrays["next_ids"]
+    last = trace.arrays_of("round", round=rounds[-1])["next_ids"]
     shown = sum(1 for _ in trace.steps()) * trace.arrays[last].size
     if shown > MOST_SHOWN:
         raise UserError(f"its pages would show some {shown:,} ids, {MOST_SHOWN:,} at most are allowed")
@@ -85,7 +86,7 @@ def _check_generation(trace: Trace) -> None:
 
 # Arrays by role --------------------------------------------------------------------------------------
 
-def _need_texts(trace: Trace, specs: dict[str, dict]) -> None:
+def _need_texts(trace: Trace, specs: dict[str, dict[str, Any]]) -> None:
     if trace.texts.keys() != specs.keys():
         raise UserError(f"its texts are {sorted(trace.texts)}, not {sorted(specs)}")
     for which, arrays in trace.texts.items():
@@ -163,8 +164,7 @@ def _check_homes(trace: Trace) -> None:
             given = role == "targets" or (role == "ids" and one.kind in ("first", "again", "evaluation"))
             if name in home and not given and trace.pass_of(home[name]) is not one:
                 raise UserError(f"{role} of pass {one.name}, {name}, is shown in no step of that pass")
-        if one.kind == "cached" and one.arrays["uniform"] != trace.find_pass(
-                "round", round=one.round).arrays["uniform"]:
+        if one.kind == "cached" and one.arrays["uniform"] != trace.arrays_of("round", round=one.round)["uniform"]:
             raise UserError(f"pass {one.name} draws with another number than its round")
 
 
@@ -211,7 +211,7 @@ def _check_merges(trace: Trace, which: str, arrays: dict[str, str]) -> None:
 
 # How it was made -------------------------------------------------------------------------------------
 
-def _check_make(trace: Trace, keys: dict) -> None:
+def _check_make(trace: Trace, keys: dict[str, Any]) -> None:
     make = trace.make
     _check_object(make, keys, "make")
     for key, value in make.items():  # what else a recorder notes of the machine is never read
@@ -234,7 +234,7 @@ def _check_make(trace: Trace, keys: dict) -> None:
         raise UserError(f"make says a temperature of {make['temperature']}: it must be above 0")
 
 
-def _check_object(body: dict, keys: dict, where: str, more: dict | None = None) -> None:
+def _check_object(body: dict[str, Any], keys: dict[str, Any], where: str, more: dict[str, Any] | None = None) -> None:
     for key, kind in keys.items():
         if key not in body:
             raise UserError(f"{where} has no {key!r}")
@@ -246,7 +246,7 @@ def _check_object(body: dict, keys: dict, where: str, more: dict | None = None) 
             _check_type(body[key], more[key], f"{where}.{key}")
 
 
-def _check_type(value, kind, where: str) -> None:
+def _check_type(value: object, kind: Any, where: str) -> None:
     kinds = kind if isinstance(kind, tuple) else (kind,)
     if type(value) not in kinds:
         raise UserError(f"{where} is {value!r:.40}, which is no {' or '.join(k.__name__ for k in kinds)}")

@@ -5,6 +5,7 @@ shape of the model, the settings and the token beside each id.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ def _texts(trace: Trace) -> Iterator[str]:
     make = trace.make
     said = {"training": make.get("text"), "validation": make.get("validation_text"), "prompt": make.get("prompt")}
     for which, arrays in trace.texts.items():
-        text = said[which]
+        text = str(said[which])
         if text.encode(errors="replace") != bytes(trace.values(arrays["bytes"]).tolist()):
             yield f"{which}: the bytes are not those of the text {text!r:.80} that make says"
 
@@ -42,7 +43,7 @@ def _shape(trace: Trace) -> Iterator[str]:
         positions = trace.arrays[parameter.arrays["trained"]].shape[0]
         if parameter.role == "position_table" and positions != config["context"]:
             yield f"there are {positions} positions, make says {config['context']}"
-    blocks = {parameter.block for parameter in trace.parameters} - {None}
+    blocks = {parameter.block for parameter in trace.parameters if parameter.block is not None}
     if blocks != set(range(config["blocks"])):
         yield f"the blocks are {sorted(blocks)}, make says {config['blocks']}"
 
@@ -61,7 +62,7 @@ def _operations(trace: Trace) -> Iterator[str]:
                 yield f"operation {operation.id} has {heads} heads, make says {trace.make['config']['heads']}"
 
 
-def _settings(trace: Trace, operation: Operation) -> dict:
+def _settings(trace: Trace, operation: Operation) -> dict[str, Any]:
     """The settings that make says for a kind of operation."""
     make = trace.make
     match operation.kind:

@@ -1,23 +1,25 @@
 """The headline figures of a recording, read from its arrays: nothing in a summary is stored twice unchecked."""
 
+from typing import Any
+
 import numpy as np
 
 from tracer.format.trace import AXES, Trace
 from tracer.ops.replay import Replay
 
 
-def summarise(trace: Trace) -> dict:
+def summarise(trace: Trace) -> dict[str, Any]:
     """The `summary` block of a trace, from its arrays and from how it was made; empty for other routes."""
     routes = {"training": _training, "generation": _generation, "long": _generation}
     return routes[trace.route](trace) if trace.route in routes else {}
 
 
-def _training(trace: Trace) -> dict:
-    def number(name):
+def _training(trace: Trace) -> dict[str, Any]:
+    def number(name: str) -> Any:
         return _plain(trace.values(name))
 
-    first = trace.find_pass("first").arrays
-    train, validation = (trace.find_pass("evaluation", split).arrays for split in ("training", "validation"))
+    first = trace.arrays_of("first")
+    train, validation = (trace.arrays_of("evaluation", split) for split in ("training", "validation"))
     logit_gradients = trace.values(first["logits_gradient"])
     return {
         "parameters": sum(trace.arrays[one.arrays["initial"]].size for one in trace.parameters),
@@ -36,7 +38,7 @@ def _training(trace: Trace) -> dict:
     }
 
 
-def _tracked(trace: Trace) -> dict:
+def _tracked(trace: Trace) -> dict[str, Any]:
     """One number through its first update: of the first id that the text uses twice, as input and as target."""
     token = trace.make["tracked_id"]
     row = trace.values(trace.roles["used_ids"]).tolist().index(token)
@@ -47,15 +49,15 @@ def _tracked(trace: Trace) -> dict:
             "gradient": _plain(trace.values(arrays["gradient"])[token, 0]), **after}
 
 
-def _generation(trace: Trace) -> dict:
+def _generation(trace: Trace) -> dict[str, Any]:
     make = trace.make
-    rounds = [_round(trace, trace.find_pass("round", round=n).arrays) for n in range(1, make["rounds"] + 1)]
+    rounds = [_round(trace, trace.arrays_of("round", round=n)) for n in range(1, make["rounds"] + 1)]
     return {"prompt_ids": _plain(trace.values(trace.texts["prompt"]["ids"])), "temperature": make["temperature"],
             "top_k": make["top_k"], "seed": make["seed"], "rounds": rounds,
             "text": make["prompt"] + "".join(r["new_text"] for r in rounds)}
 
 
-def _round(trace: Trace, arrays: dict[str, str]) -> dict:
+def _round(trace: Trace, arrays: dict[str, str]) -> dict[str, Any]:
     choice, token = (int(trace.values(arrays[role])) for role in ("choice", "token"))
     logits = Replay(trace, AXES).values(arrays["logits"])  # a long recording does not hold them
     return {"id": token, "logit": _plain(logits[0, token]),
@@ -72,14 +74,14 @@ def _new_text(trace: Trace, arrays: dict[str, str]) -> str:
     return bytes(shown.tolist()).decode("utf-8", errors="replace")
 
 
-def _plain(values: np.ndarray | np.generic):
+def _plain(values: np.ndarray | np.generic) -> Any:
     """Python numbers; a float32 in its shortest exact decimal form, as the trace prints it.
 
     JSON has no NaN and no infinity: they stand as the texts "nan", "inf" and "-inf".
     """
-    if values.ndim:
+    if isinstance(values, np.ndarray) and values.ndim:
         return [_plain(value) for value in values]
-    if values.dtype.kind == "i":
-        return int(values)
-    number = str(values[()])
-    return float(number) if np.isfinite(values) else number
+    value = np.asarray(values)[()]  # a number of NumPy, which prints itself as short as it can
+    if value.dtype.kind == "i":
+        return int(value)
+    return float(str(value)) if np.isfinite(value) else str(value)

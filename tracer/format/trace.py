@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import orjson
 
-DTYPES = {"float32": np.dtype("<f4"), "float64": np.dtype("<f8"), "int64": np.dtype("<i8")}
+DTYPES: dict[str, np.dtype[Any]] = {"float32": np.dtype("<f4"), "float64": np.dtype("<f8"), "int64": np.dtype("<i8")}
 
 # The letter that stands for an axis in formulas.
 AXES = {"position": "t", "query_position": "i", "key_position": "j", "head": "h", "feature": "d",
@@ -135,9 +136,9 @@ class Trace:
     """
 
     route: str
-    make: dict
-    summary: dict
-    labels: dict[str, list[str] | dict]
+    make: dict[str, Any]
+    summary: dict[str, Any]
+    labels: dict[str, list[str] | dict[str, Any]]
     chapters: list[Chapter]
     operations: dict[str, Operation]
     arrays: dict[str, Array]
@@ -156,6 +157,13 @@ class Trace:
     def find_pass(self, kind: str, split: str = "", round: int | None = None) -> Pass | None:
         """The pass of that kind, split and round; None where there is none."""
         return next((one for one in self.passes if (one.kind, one.split, one.round) == (kind, split, round)), None)
+
+    def arrays_of(self, kind: str, split: str = "", round: int | None = None) -> dict[str, str]:
+        """Role → array name of that pass.  Raises `LookupError` where there is none."""
+        found = self.find_pass(kind, split, round)
+        if found is None:
+            raise LookupError(Pass(kind, split, round).name)
+        return found.arrays
 
     def pass_of(self, step: Step) -> Pass | None:
         """The pass that a step belongs to."""
@@ -212,14 +220,14 @@ def outline_hash(trace: Trace) -> str:
     return hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def structure_to_json(trace: Trace) -> dict:
+def structure_to_json(trace: Trace) -> dict[str, Any]:
     """Chapters, passes, texts, parameters and roles, as a file holds them."""
     return {"chapters": [_given(chapter, steps=[_given(step) for step in chapter.steps]) for chapter in trace.chapters],
             "passes": [_given(one) for one in trace.passes], "texts": trace.texts,
             "parameters": [_given(one) for one in trace.parameters], "roles": trace.roles}
 
 
-def _given(body: Chapter | Step | Pass | Parameter, **other) -> dict:
+def _given(body: Chapter | Step | Pass | Parameter, **other: object) -> dict[str, Any]:
     """Its fields but those that say nothing ("" or None); `other` in the place of some."""
     said = {name.rstrip("_"): value for name, value in vars(body).items() if value not in ("", None)}
     return said | other

@@ -1,20 +1,24 @@
 """Parts of parsed JSON, by type.  Raises `UserError` for a part of another type, or with more to it."""
 
+from collections.abc import Iterable, Sized
+from typing import Any, TypeVar
+
 from tracer.errors import UserError
 
 MOST_PARTS = 50_000  # operations, arrays, steps or lists of labels
 LONGEST_NAME = 200
+C = TypeVar("C", bound=Sized)
 _REQUIRED = object()
 _TYPES = {dict: "an object", list: "a list", str: "a text", bool: "true or false", int: "a whole number",
           float: "a number"}
 
 
-def all_are(items, kind: type) -> bool:
+def all_are(items: Iterable[object], kind: type) -> bool:
     """Whether every item, as JSON gave it, is a `kind`; true and false are no numbers, whole ones are."""
     return set(map(type, items)) <= ({int, float} if kind is float else {kind})
 
 
-def take(body, key: str, kind: type, where: str, *, of: type | None = None, default=_REQUIRED):
+def take(body: object, key: str, kind: type, where: str, *, of: type | None = None, default: object = _REQUIRED) -> Any:
     """`body[key]`, which must be a `kind`; in a list or an object every item must be an `of`."""
     if not isinstance(body, dict):
         raise UserError(f"{where} is not an object")
@@ -30,7 +34,7 @@ def take(body, key: str, kind: type, where: str, *, of: type | None = None, defa
     return value
 
 
-def only(body: dict, keys: set[str], where: str) -> None:
+def only(body: dict[str, Any], keys: set[str], where: str) -> None:
     for key in body:
         if key not in keys:
             raise UserError(f"{where} has {key!r}, which this program does not know")
@@ -44,7 +48,8 @@ def name_of(name: str, what: str) -> str:
     return name
 
 
-def few(items, what: str):
+def few(items: C, what: str) -> C:
+    """`items`, of which there must not be too many."""
     if len(items) > MOST_PARTS:
         raise UserError(f"the trace has {len(items):,} {what}, of which {MOST_PARTS:,} are read at most")
     return items

@@ -1,12 +1,12 @@
 """Whether the parts of a recording fit together.  Raises `UserError` for the first that does not."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from tracer.errors import UserError
 from tracer.format.budget import check_budget
 from tracer.format.routes import check_route
 from tracer.format.trace import AXES, Array, Operation, Trace
-from tracer.ops import KINDS, Computation
+from tracer.ops import KINDS
 from tracer.ops.replay import Replay
 
 MOST_DERIVED = 32  # arrays in a row of which none is held: whoever wants the last one computes them all
@@ -31,7 +31,7 @@ def _validate_operations(trace: Trace, replay: Replay) -> None:
     derived: dict[str, int] = {}  # array → how many in a row, up to it, are derived
     for operation in trace.operations.values():
         _validate_operation(trace, operation, made)
-        _validate_shapes(trace, operation, replay)
+        _validate_shapes(operation, replay)
         _validate_rounding(trace, operation)
         made.add(operation.id)
         if trace.arrays[operation.id].derived:
@@ -66,7 +66,8 @@ def _validate_chapters(trace: Trace) -> None:
 
 def _validate_structure(trace: Trace) -> None:
     """Whatever is named by its role is there; a step is of a kind that it shows, and of a pass and a step there are."""
-    groups = [*trace.texts.values(), trace.roles, *(one.arrays for one in (*trace.passes, *trace.parameters))]
+    groups = [*trace.texts.values(), trace.roles, *(one.arrays for one in trace.passes),
+              *(one.arrays for one in trace.parameters)]
     for arrays in groups:
         _need("its structure", "array", arrays.values(), trace.arrays)
     names = [one.name for one in trace.passes]
@@ -84,7 +85,7 @@ def _validate_structure(trace: Trace) -> None:
             _need(f"step {step.id}", "step" if backward else "parameter", [step.of], steps if backward else parameters)
 
 
-def _need(where: str, what: str, names: Iterable[str], known: dict) -> None:
+def _need(where: str, what: str, names: Iterable[str], known: Container[str]) -> None:
     for name in names:
         if name not in known:
             raise UserError(f"{where} names {what} {name!r}, which the trace does not hold")
@@ -146,9 +147,8 @@ def _validate_rounding(trace: Trace, operation: Operation) -> None:
         raise UserError(f"operation {operation.id} lists a rounding for value {outside[0]} of {array.size}")
 
 
-def _validate_shapes(trace: Trace, operation: Operation, replay: Replay) -> None:
-    operands = {operand: trace.arrays[name] for operand, name in operation.operands.items()}
+def _validate_shapes(operation: Operation, replay: Replay) -> None:
     try:
-        Computation(replay.equations(operation), operands, operation.settings, trace.arrays[operation.id].shape).sizes()
+        replay.sizes(operation)
     except ValueError as error:
         raise UserError(f"operation {operation.id} does not fit its arrays: {error}") from None

@@ -6,6 +6,7 @@ names.  This module is the one place outside of `tracer.recording` that takes su
 
 import hashlib
 import re
+from typing import Any
 
 import orjson
 
@@ -35,7 +36,7 @@ _TRAINING_ROLES = {
 _SERIES = {"series.loss": "series_loss", "series.attention": "series_attention", "series.rows": "series_rows"}
 
 
-def upgrade(body: dict) -> tuple[dict, bool]:
+def upgrade(body: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     """The content of a file of version 2, and whether the outline was as its hash says.
 
     Raises `UserError` for a recording that is not as version 1 has it.
@@ -47,7 +48,7 @@ def upgrade(body: dict) -> tuple[dict, bool]:
                         f"({type(error).__name__}: {error!s:.100})") from None
 
 
-def _outline_hash(body: dict) -> str:
+def _outline_hash(body: dict[str, Any]) -> str:
     """SHA-256 of what version 1 held by it."""
     outline = {"route": body["route"], "make": body["make"], "labels": body["labels"], "chapters": body["chapters"],
                "steps": [[one[key] for key in ("id", "kind", "target", "operands")] + [one.get("attributes", {})]
@@ -57,7 +58,7 @@ def _outline_hash(body: dict) -> str:
     return hashlib.sha256(orjson.dumps(outline, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def _with_moments(old: dict) -> dict:
+def _with_moments(old: dict[str, Any]) -> dict[str, Any]:
     """With the moments before AdamW's update, which was the first: version 1 held them to be zero without saying so."""
     arrays, steps, before = dict(old["arrays"]), [], {}
     for one in old["steps"]:
@@ -82,12 +83,12 @@ def _with_moments(old: dict) -> dict:
 class _Upgrade:
     """One recording of version 1, and what is found of it on the way."""
 
-    def __init__(self, old: dict):
+    def __init__(self, old: dict[str, Any]):
         self.old = old
         self.training = old["route"] == "training"
         self.ours = self.training or old["route"] in ("generation", "long")
         self.operations = {one["id"]: one for one in old["steps"]}
-        self.passes: dict[tuple, dict] = {}
+        self.passes: dict[tuple[str, str, int | None], dict[str, Any]] = {}
         self.make = dict(old["make"])
         self.names = self.make.pop("parameters", []) if self.ours else []
         if self.ours:
@@ -95,7 +96,7 @@ class _Upgrade:
         self.parameters = [self.parameter(name if self.training else name.removeprefix("trained."))
                            for name in self.names]
 
-    def body(self) -> dict:
+    def body(self) -> dict[str, Any]:
         """All of it."""
         chapters = [self.chapter(chapter) for chapter in self.old["chapters"]]
         operations = [{"settings" if key == "attributes" else key: value for key, value in one.items()}
@@ -106,19 +107,19 @@ class _Upgrade:
             "version": 2, "make": self.make, "chapters": chapters, "passes": [*self.passes.values()],
             "texts": self.texts(), "parameters": self.parameters, "roles": self.roles(), "operations": operations}
 
-    def texts(self) -> dict:
+    def texts(self) -> dict[str, Any]:
         if not self.ours:
             return {}
         texts = {"training": "text", "validation": "validation"} if self.training else {"prompt": "text"}
         return {which: {role: f"{prefix}.{name}" for role, name in _TEXT_ARRAYS.items()
                         if f"{prefix}.{name}" in self.old["arrays"]} for which, prefix in texts.items()}
 
-    def roles(self) -> dict:
+    def roles(self) -> dict[str, Any]:
         if not self.ours:
             return {}
         return _TRAINING_ROLES if self.training else {"byte_table": "byte_table", "end": "eos"}
 
-    def parameter(self, name: str) -> dict:
+    def parameter(self, name: str) -> dict[str, Any]:
         arrays = self.old["arrays"]
         where = ({"initial": name, "gradient": f"grad.{name}", "m": f"adamw.{name}.m", "v": f"adamw.{name}.v",
                   "updated": f"adamw.{name}.after", "trained": f"trained.{name}", "m_used": f"adamw.{name}.m.used",
@@ -130,7 +131,7 @@ class _Upgrade:
         return {"name": name, "role": role, **_block(name)[0],
                 "arrays": {role: array for role, array in where.items() if array in arrays}}
 
-    def chapter(self, old: dict) -> dict:
+    def chapter(self, old: dict[str, Any]) -> dict[str, Any]:
         numbered = _CHAPTER.fullmatch(old["id"])
         place = {"kind": old["id"]}
         if numbered:
@@ -140,7 +141,7 @@ class _Upgrade:
             place = {}
         return {"id": old["id"], **place, "steps": [self.step(view) for view in old["views"]]}
 
-    def step(self, old: dict) -> dict:
+    def step(self, old: dict[str, Any]) -> dict[str, Any]:
         kinds = [self.operations[name]["kind"] for name in old["steps"]]
         own = {*kinds} - {"loss_seed", "gradient_sum"}
         kind = own.pop() if len(own) == 1 else ""
@@ -148,9 +149,10 @@ class _Upgrade:
         return shown | {key: value for key, value in (self.place(old, kind) if self.ours else {}).items()
                         if value not in ("", None)}
 
-    def place(self, old: dict, kind: str) -> dict:
+    def place(self, old: dict[str, Any], kind: str) -> dict[str, Any]:
         """What a step said by its name."""
         found = _STEP.fullmatch(old["id"])
+        assert found is not None  # its last part takes anything
         path = found["plain"] or found["path"]
         for name in ("adamw", "parameters"):
             if path.startswith(f"{name}."):
@@ -166,7 +168,7 @@ class _Upgrade:
                 path, _SERIES.get(path, "")), "direction": "update" if path == "zero_grad" else ""}
         return self.in_pass(old, kind, found, path)
 
-    def in_pass(self, old: dict, kind: str, found: re.Match, path: str) -> dict:
+    def in_pass(self, old: dict[str, Any], kind: str, found: re.Match[str], path: str) -> dict[str, Any]:
         block, inside = _block(path)
         round = int(found["round"]) if found["round"] else None
         word = ("again" if found["again"] else "evaluation" if found["split"] else "cached" if found["cached"] else
@@ -187,7 +189,7 @@ class _Upgrade:
         self.note_arrays(old, self.arrays_of(word, found["split"] or "", round))
         return place
 
-    def arrays_of(self, kind: str, split: str, round: int | None) -> dict:
+    def arrays_of(self, kind: str, split: str, round: int | None) -> dict[str, Any]:
         """The arrays by role of a pass; it is made with those that it is given."""
         key = (kind, split, round)
         if key not in self.passes:
@@ -200,9 +202,10 @@ class _Upgrade:
                 given |= {"ids": f"round{round}.cached.ids", "difference": f"round{round}.cached.difference"}
             said = {"kind": kind, "split": split, "round": round, "arrays": given}
             self.passes[key] = {name: value for name, value in said.items() if value not in ("", None)}
-        return self.passes[key]["arrays"]
+        arrays: dict[str, Any] = self.passes[key]["arrays"]
+        return arrays
 
-    def note_arrays(self, old: dict, arrays: dict) -> None:
+    def note_arrays(self, old: dict[str, Any], arrays: dict[str, Any]) -> None:
         for name in old["steps"]:
             made = self.operations[name]
             found = next((role for (kind, _, target), role in PASS_OUTPUTS.items()
@@ -212,7 +215,7 @@ class _Upgrade:
                 arrays[found] = name
 
 
-def _block(path: str) -> tuple[dict, str]:
+def _block(path: str) -> tuple[dict[str, Any], str]:
     """The block that a path leads into, and the path inside of it; nothing and the path itself outside of blocks."""
     found = _BLOCK.fullmatch(path)
     return ({"block": int(found[1])}, found[2] or "") if found else ({}, path)

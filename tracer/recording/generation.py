@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -39,7 +40,7 @@ class GenerationJob:
     seed: int = 7
     max_new_tokens: int = 10
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.max_new_tokens < 1:
             raise UserError(f"max-new-tokens must be at least 1, not {self.max_new_tokens}")
         if self.top_k > MOST_CANDIDATES:
@@ -125,7 +126,7 @@ def _add_two_moments(builder: TraceBuilder, checkpoint: Checkpoint) -> None:
         step.operations.append(parameter.arrays["change"])
 
 
-def _how(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tokenizer) -> dict:
+def _how(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tokenizer) -> dict[str, Any]:
     return {**vars(job), "trained_on": checkpoint.text, "updates": checkpoint.step,
             "config": checkpoint.model.config.to_json(), "settings": checkpoint.settings.to_json(),
             KEY: checkpoint.sha256(), **environment(tokenizer)}
@@ -143,7 +144,7 @@ class _Rounds:
         next(self.multinomial)
         self.now = Pass("round")  # of the round that is being recorded
         self.ids_name = "text.ids"
-        self.held_name: str | None = None
+        self.held_name = ""  # of the bytes that wait for more, where there are some
         self.decoder = IncrementalDecoder(tokenizer)
 
     def run(self, number: int, uniform: Tensor) -> str:
@@ -231,7 +232,7 @@ class _Rounds:
         complete = len(whole) - len(self.decoder.pending)
         step.operations.append(self._made("complete", self.builder.operation(
             f"{prefix}.complete", "complete_bytes", {"bytes": f"{prefix}.bytes"}, complete)))
-        self.held_name = None
+        self.held_name = ""
         if self.decoder.pending:
             self.held_name = f"{prefix}.held"
             step.operations.append(self._made("held", self.builder.operation(
