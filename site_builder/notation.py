@@ -56,10 +56,10 @@ class Notation:
 
     def _rows_of(self, operation: Operation) -> str:
         """Keys or values: what the split into heads called them."""
-        while operation and operation.kind != "split_heads":
-            operands = operation.operands
-            operation = self._maker(operands["past" if "past" in operands else "before"])
-        return "value" if operation and operation.target == "value" else ""
+        maker: Operation | None = operation
+        while maker and maker.kind != "split_heads":
+            maker = self._maker(maker.operands["past" if "past" in maker.operands else "before"])
+        return "value" if maker and maker.target == "value" else ""
 
     _append_rows = _drop_rows = _kept_rows = _rows_of
 

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from site_builder.beside import ByteRow, Choices, ShownLayers, byte_rows, choices, shown_layers
 from site_builder.formula import OTHERWISE
@@ -15,7 +16,7 @@ from site_builder.parts import Part, Parts, number_in_prose
 from site_builder.prose import find_section, name_of, render, render_title
 from site_builder.rounds import bytes_of, careless, layers
 from site_builder.strings import Strings, count
-from tracer.format.trace import Chapter, Pass, Step
+from tracer.format.trace import Array, Chapter, Pass, Step
 
 
 @dataclass
@@ -26,7 +27,7 @@ class StepPart:
     source: str
     formulas: list[str]
     shape: str
-    table: dict | None
+    table: dict[str, Any] | None
 
     @property
     def reads(self) -> bool:
@@ -121,7 +122,7 @@ class _Writer:
             merges(self.trace, step), shown_layers(layers(self.trace, chapter, step)),
             byte_rows(rows := bytes_of(self.trace, step), self.strings),
             careless(self.trace, step) if rows else "",
-            choices(self.trace, step.round, self.strings) if step.kind == "greedy" else None)
+            choices(self.trace, step.round, self.strings) if step.kind == "greedy" and step.round else None)
 
     def at(self, step: Step) -> At:
         of = step.of if step.direction == "update" else ""
@@ -148,13 +149,15 @@ class _Writer:
         formulas = [formula.replace(OTHERWISE, self.strings("otherwise")) for formula in part.formulas]
         return StepPart(part, source(part.notation, self.language) if part.notation else "", formulas, axes, table)
 
-    def axis_labels(self, array, axis: int) -> list[str]:
+    def axis_labels(self, array: Array, axis: int) -> list[str]:
+        """What its places along an axis are called: by their labels, else numbered."""
         if array.axes[axis] in array.labels:
             return [isolated(label) for label in self.trace.label_list(array.labels[array.axes[axis]])]
         first = 1 if array.axes[axis] in ("head", "update") else 0
         return [str(first + i) for i in range(array.shape[axis])]
 
-    def row_labels(self, array) -> list[str]:
+    def row_labels(self, array: Array) -> list[str]:
+        """What its rows are called in a table; of more than two axes, each row with its place along the first."""
         if len(array.shape) < 2:
             return [self.strings("series.value")]
         rows = self.axis_labels(array, -2)
@@ -163,7 +166,7 @@ class _Writer:
         leading = math.prod(array.shape[:-2])
         return [f"{self.strings('axis.' + array.axes[0])} {n + 1} · {row}" for n in range(leading) for row in rows]
 
-    def figures(self, step: Step | None = None) -> dict:
+    def figures(self, step: Step | None = None) -> dict[str, Any]:
         """What prose may name: sizes, settings and recorded numbers, never typed."""
         make, trace = self.trace.make, self.trace
         config = make["config"]
@@ -176,8 +179,8 @@ class _Writer:
             "prompt": make.get("prompt"), "temperature": make.get("temperature"), "top_k": make.get("top_k"),
             "seed": make.get("seed"), "parameters": self.parameters, "num": number_in_prose,
             "count": partial(count, self.language), "ln": math.log, "has": self.parts.kinds.__contains__,
-            "named": self.named, "again": bool(step) and step.pass_ == "again", "value": partial(self.value, step),
-            "outside": self.outside(step), "round": step and step.round,
+            "named": self.named, "again": step is not None and step.pass_ == "again",
+            "value": partial(self.value, step), "outside": self.outside(step), "round": step and step.round,
             "block": step.block + 1 if step and step.block is not None else None,
         }
 
@@ -189,7 +192,9 @@ class _Writer:
     def value(self, step: Step | None, role: str, pass_: str = "") -> float | int:
         """The recorded number of a `role`: in the step's own pass or another one, else in the whole recording."""
         of = self.pass_of(step, pass_)
-        return self.trace.values(of.arrays[role] if of and role in of.arrays else self.trace.roles[role]).item()
+        number: float | int = self.trace.values(
+            of.arrays[role] if of and role in of.arrays else self.trace.roles[role]).item()
+        return number
 
     def pass_of(self, step: Step | None, kind: str = "") -> Pass | None:
         """The pass of a step, or that of another kind with the same round."""
