@@ -48,8 +48,8 @@ ARRAYS = f"""An array is held in one of four ways, by the key that it has:
 | `same_as` | the name of an array with the same content |
 | `derived` | true: not held, it follows from its operation's operands |
 
-JSON knows no NaN and no infinity: such a value is null among the `values`, and `nonfinite` says which one it is (index →
-`"nan"`, `"inf"` or `"-inf"`). What starts a computation (parameters, random words, series) comes from no operation:
+JSON knows no NaN and no infinity: such a value is null among the `values`, and `nonfinite` says which one it is (index
+→ `"nan"`, `"inf"` or `"-inf"`). What starts a computation (parameters, random words, series) comes from no operation:
 `sha256` holds it, over dtype, shape and little-endian bytes. In files beside the recording (`{files.ARRAY_SCHEMA}`,
 `{files.LABELS_SCHEMA}`, version {files.PART_VERSION}) stand long arrays and lists of labels.
 """
@@ -85,9 +85,9 @@ def _type(kind: type) -> Iterable[str]:
         for field in fields(kind) if field.name not in hidden])
 
 
-def _type_name(kind) -> str:
+def _type_name(kind: object) -> str:
     plain = isinstance(kind, type) and not get_args(kind)
-    name = kind.__name__ if plain else str(kind)
+    name = kind.__name__ if isinstance(kind, type) and plain else str(kind)
     return name.replace(f"{Trace.__module__}.", "").replace("numpy.ndarray", "numbers")
 
 
@@ -134,10 +134,11 @@ def _array_roles() -> Iterable[str]:
 def _make() -> Iterable[str]:
     yield "## How it was made\n"
     yield "`make` of a training and of a generation; other texts and numbers may stand there.\n"
-    yield _table(("in", "keys"), [(name, ", ".join(f"`{key}`" for key in keys)) for name, keys in {
+    objects: dict[str, Iterable[str]] = {
         "`make` of a training": routes.TRAINING, "`make` of a generation": routes.GENERATION,
         "`config`": routes.CONFIG, "`config`, where it is not as usual": routes.MORE_CONFIG,
-        "`settings`": routes.SETTINGS, "`kernels`": routes.KERNELS}.items()])
+        "`settings`": routes.SETTINGS, "`kernels`": routes.KERNELS}
+    yield _table(("in", "keys"), [(name, ", ".join(f"`{key}`" for key in keys)) for name, keys in objects.items()])
 
 
 def _limits() -> Iterable[str]:
