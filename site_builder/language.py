@@ -17,6 +17,7 @@ import tomllib
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from site_builder.keys import needed, wrong
 from site_builder.sections import Section, read_sections
@@ -92,14 +93,14 @@ def _language(folder: Path) -> Language:
     return language
 
 
-def _toml(path: Path) -> dict:
+def _toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"{path} could not be read: {error}") from None
 
 
-def _flat(body: dict) -> dict[str, str]:
+def _flat(body: dict[str, Any]) -> dict[str, str]:
     """Words in groups as ``group.word``."""
     groups = {f"{group}.{name}": word for group, words in body.items() if isinstance(words, dict)
               for name, word in words.items()}
@@ -109,11 +110,11 @@ def _flat(body: dict) -> dict[str, str]:
 def _add(language: Language, key: str, section: Section, path: Path) -> None:
     if why := wrong(key):
         raise UserError(f"{path}: {key} is no key: {why}")
-    for table, value in ((language.prose, section), (language.sources, section.source)):
-        if key in table and value:
-            raise UserError(f"{path}: {key} stands twice in {language.name}")
-        if value:
-            table[key] = value
+    if key in language.prose or (section.source and key in language.sources):
+        raise UserError(f"{path}: {key} stands twice in {language.name}")
+    language.prose[key] = section
+    if section.source:
+        language.sources[key] = section.source
 
 
 def _check(found: dict[str, Language]) -> None:

@@ -3,6 +3,7 @@
 import re
 from functools import cache
 from html import escape
+from typing import Any
 
 import jinja2
 from markdown_it import MarkdownIt
@@ -38,17 +39,17 @@ _markdown = MarkdownIt("commonmark", {"html": False})
 _MATH = re.compile(r"\$([^$\n]+)\$")
 
 
-def render(text: str, figures: dict) -> str:
+def render(text: str, figures: dict[str, Any]) -> str:
     """Markdown with figures put in, as HTML.  What a recording says is escaped, markup in it included."""
     return _render_markdown(_put_in(text, {key: _recorded(value) for key, value in figures.items()}))
 
 
-def render_title(text: str, figures: dict) -> str:
+def render_title(text: str, figures: dict[str, Any]) -> str:
     """A title as plain text."""
     return _put_in(text, figures)
 
 
-def _put_in(text: str, figures: dict) -> str:
+def _put_in(text: str, figures: dict[str, Any]) -> str:
     names_figures = "{{" in text or "{%" in text or "{#" in text  # formulas have single braces
     return _environment.get_template(text).render(figures) if names_figures else text
 
@@ -57,10 +58,11 @@ class _Recorded(str):
     """Text from a recording: it shows as itself, whatever it holds."""
 
 
-_summaries: dict[int, tuple[dict, dict]] = {}  # of dicts (held, so that an id stays theirs), as recorded text
+# Of dicts (held, so that an id stays theirs), as recorded text.
+_summaries: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
 
 
-def _recorded(value):
+def _recorded(value: Any) -> Any:
     match value:
         case str():
             return _Recorded(value)
@@ -73,7 +75,7 @@ def _recorded(value):
     return value
 
 
-def _shield(value):
+def _shield(value: Any) -> Any:
     """Letters and digits in place of recorded text, so that Markdown sees no sign in it.
 
     A setting is written in full, with a true minus sign: 0.02, 1e−5, 50.
@@ -92,7 +94,7 @@ _environment = jinja2.Environment(
 def _render_markdown(text: str) -> str:
     formulas: list[str] = []
 
-    def keep(match: re.Match) -> str:
+    def keep(match: re.Match[str]) -> str:
         formulas.append(inline_mathml(match[1]))
         return f"\ue000{len(formulas) - 1}\ue001"
 
@@ -101,6 +103,6 @@ def _render_markdown(text: str) -> str:
     return re.sub("\ue002([0-9a-f]*)\ue003", _as_recorded, html)
 
 
-def _as_recorded(shielded: re.Match) -> str:
+def _as_recorded(shielded: re.Match[str]) -> str:
     """Recorded text, set apart: one from right to left must not carry its quotation marks along."""
     return f"<bdi>{escape(bytes.fromhex(shielded[1]).decode())}</bdi>"

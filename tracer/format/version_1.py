@@ -58,7 +58,7 @@ def _outline_hash(body: dict[str, Any]) -> str:
     return hashlib.sha256(orjson.dumps(outline, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def _with_moments(old: dict) -> dict:
+def _with_moments(old: dict[str, Any]) -> dict[str, Any]:
     """With the moments before AdamW's update, which was the first: version 1 held them to be zero without saying so."""
     arrays, steps, before = dict(old["arrays"]), [], {}
     for one in old["steps"]:
