@@ -154,12 +154,12 @@ def _write_route(site: _Site, route: str) -> tuple[Origin | None, dict[str, _Tol
 def _write_route_page(site: _Site, parts: Parts, language: Language) -> _Told:
     strings, trace, route = Strings(language), parts.trace, parts.trace.route
     chapters = route_chapters(parts, language)
-    titles = {page.id: page.title for chapter in chapters for page in chapter.pages}
+    titles = {step.id: step.title for chapter in chapters for step in chapter.steps}
     small = network_map(trace, titles, strings)
     site.page(f"{route}.html", "route.html", language, page=route, chapters=chapters, total=len(titles), map=small,
               controls=controls(route, ROOT, strings), entry=ENTRY)
     return _Told(told(parts, language, HOME_PROSE.get(route, [])),
-                 [(chapter.pages[0].id, chapter.title) for chapter in chapters],
+                 [(chapter.steps[0].id, chapter.title) for chapter in chapters],
                  small, network_map(trace, titles, strings, columns=True))
 
 

@@ -26,7 +26,7 @@ class Merges:
 
 
 def merges(trace: Trace, step: Step) -> Merges | None:
-    """The picture for a step of bytes or merges; None for every other view."""
+    """The picture for a step of bytes or merges; None for every other step."""
     if step.kind not in ("byte_tokens", "bpe_merge"):
         return None
     text = trace.texts[step.split or "prompt"]

@@ -99,7 +99,7 @@ def _title(node: Node, found: Network, titles: dict[str, str], strings: Strings)
 def label(strings: Strings, node: Node) -> str:
     """A few letters for a node, a subscript after `_`; where no words are given, the name of its kind or its own."""
     if not node.step:
-        return strings.get(f"map.{node.role}") or node.key.rpartition(".")[2].replace("_", " ")
+        return strings.get(f"map.{node.role}") or node.key.replace("_", " ")
     words = (strings.get(f"map.{written}") for written in general(key(node.step.kind, node.step.role)))
     return next(filter(None, words), "") or name_of(strings.language, node.step.kind)
 

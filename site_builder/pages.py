@@ -47,19 +47,17 @@ class At:
 
 
 @dataclass
-class Page:
+class ShownStep:
     """A step as it is shown."""
 
     id: str
     at: At
     number: int
-    chapter: str
     title: str
     body: str
     misread: str
     given: list[StepPart]
     parts: list[StepPart]
-    module: str
     merges: Merges | None
     layers: ShownLayers | None
     bytes: list[ByteRow]
@@ -68,7 +66,7 @@ class Page:
 
 
 @dataclass
-class ChapterPage:
+class ShownChapter:
     """A chapter.  `short` is its title where there is little room."""
 
     id: str
@@ -76,7 +74,7 @@ class ChapterPage:
     title: str
     body: str
     misread: str
-    pages: list[Page]
+    steps: list[ShownStep]
 
 
 def told(parts: Parts, language: Language, keys: list[str]) -> dict[str, tuple[str, str]]:
@@ -87,7 +85,7 @@ def told(parts: Parts, language: Language, keys: list[str]) -> dict[str, tuple[s
     return {key: (render_title(s.title, figures), render(s.body, figures)) for key, s in sections.items()}
 
 
-def chapters(parts: Parts, language: Language) -> list[ChapterPage]:
+def chapters(parts: Parts, language: Language) -> list[ShownChapter]:
     """All chapters of a route, in order, every step with its prose and formulas."""
     return _Writer(parts, language).chapters()
 
@@ -98,27 +96,26 @@ class _Writer:
         self.parameters = sum(self.trace.arrays[one.arrays["trained"]].size for one in self.trace.parameters)
         self.number = 0
 
-    def chapters(self) -> list[ChapterPage]:
+    def chapters(self) -> list[ShownChapter]:
         return [self.chapter(chapter) for chapter in self.trace.chapters]
 
-    def chapter(self, chapter: Chapter) -> ChapterPage:
+    def chapter(self, chapter: Chapter) -> ShownChapter:
         section = self.language.prose[f"chapter: {chapter.kind}"]
         number = {"block": chapter.block + 1} if chapter.block is not None else {"round": chapter.round}
         figures = self.figures(chapter.steps[0]) | number
         short = self.strings(f"chapter.{chapter.kind}", n=next(iter(number.values())))
-        return ChapterPage(chapter.id, short, render_title(section.title, figures), render(section.body, figures),
-                           render(section.misread, figures), [self.page(step, chapter) for step in chapter.steps])
+        return ShownChapter(chapter.id, short, render_title(section.title, figures), render(section.body, figures),
+                           render(section.misread, figures), [self.step(step, chapter) for step in chapter.steps])
 
-    def page(self, step: Step, chapter: Chapter) -> Page:
+    def step(self, step: Step, chapter: Chapter) -> ShownStep:
         self.number += 1
         section = find_section(self.language, step, self.trace.route)
         figures = self.figures(step)
         given = [] if step.kind == "change" else step.arrays  # the operation itself shows both moments
-        return Page(
-            step.id, self.at(step), self.number, chapter.id,
-            self.title(step, chapter, render_title(section.title, figures)),
+        return ShownStep(
+            step.id, self.at(step), self.number, self.title(step, chapter, render_title(section.title, figures)),
             render(section.body, figures), render(section.misread, figures),
-            [self.part(name) for name in given], [self.part(name) for name in step.operations], step.id,
+            [self.part(name) for name in given], [self.part(name) for name in step.operations],
             merges(self.trace, step), shown_layers(layers(self.trace, chapter, step)),
             byte_rows(rows := bytes_of(self.trace, step), self.strings),
             careless(self.trace, step) if rows else "",
@@ -150,14 +147,12 @@ class _Writer:
         return StepPart(part, source(part.notation, self.language) if part.notation else "", formulas, axes, table)
 
     def axis_labels(self, array: Array, axis: int) -> list[str]:
-        """What its places along an axis are called: by their labels, else numbered."""
         if array.axes[axis] in array.labels:
             return [isolated(label) for label in self.trace.label_list(array.labels[array.axes[axis]])]
         first = 1 if array.axes[axis] in ("head", "update") else 0
         return [str(first + i) for i in range(array.shape[axis])]
 
     def row_labels(self, array: Array) -> list[str]:
-        """What its rows are called in a table; of more than two axes, each row with its place along the first."""
         if len(array.shape) < 2:
             return [self.strings("series.value")]
         rows = self.axis_labels(array, -2)
@@ -178,9 +173,10 @@ class _Writer:
             "text": make.get("text", make.get("trained_on")), "validation_text": make.get("validation_text"),
             "prompt": make.get("prompt"), "temperature": make.get("temperature"), "top_k": make.get("top_k"),
             "seed": make.get("seed"), "parameters": self.parameters, "num": number_in_prose,
-            "count": partial(count, self.language), "ln": math.log, "has": self.parts.kinds.__contains__,
-            "named": self.named, "again": step is not None and step.pass_ == "again",
-            "value": partial(self.value, step), "outside": self.outside(step), "round": step and step.round,
+            "count": partial(count, self.language), "ln": math.log,
+            "has": self.parts.kinds.__contains__, "named": self.named,
+            "again": step is not None and step.pass_ == "again", "value": partial(self.value, step),
+            "outside": self.outside(step), "round": step and step.round,
             "block": step.block + 1 if step and step.block is not None else None,
         }
 
@@ -192,8 +188,8 @@ class _Writer:
     def value(self, step: Step | None, role: str, pass_: str = "") -> float | int:
         """The recorded number of a `role`: in the step's own pass or another one, else in the whole recording."""
         of = self.pass_of(step, pass_)
-        number: float | int = self.trace.values(
-            of.arrays[role] if of and role in of.arrays else self.trace.roles[role]).item()
+        name = of.arrays[role] if of and role in of.arrays else self.trace.roles[role]
+        number: float | int = self.trace.values(name).item()
         return number
 
     def pass_of(self, step: Step | None, kind: str = "") -> Pass | None:

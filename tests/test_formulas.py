@@ -70,11 +70,11 @@ def test_no_symbol_stands_for_two_arrays_of_a_step(written):
 
 @pytest.mark.parametrize(("table", "symbol"), [("token_embedding", "E"), ("position_embedding", "P")])
 def test_a_table_has_the_same_name_in_the_formula_and_in_the_prose(training_trace, table, symbol):
-    page = next(page for chapter in chapters(Parts(training_trace), languages()["en"])
-                for page in chapter.pages if page.id == table)
-    assert f"<mi>{symbol}</mi>" in page.body
-    assert any(f"<mi>{symbol}</mi>" in formula for formula in page.parts[-1].formulas)
-    assert not any(f"<mi>{'P' if symbol == 'E' else 'E'}</mi>" in formula for formula in page.parts[-1].formulas)
+    found = next(step for chapter in chapters(Parts(training_trace), languages()["en"])
+                 for step in chapter.steps if step.id == table)
+    assert f"<mi>{symbol}</mi>" in found.body
+    assert any(f"<mi>{symbol}</mi>" in formula for formula in found.parts[-1].formulas)
+    assert not any(f"<mi>{'P' if symbol == 'E' else 'E'}</mi>" in formula for formula in found.parts[-1].formulas)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -104,7 +104,7 @@ def test_the_largest_is_an_argmax_and_an_order_says_its_direction(generation_tra
 
 def sources(trace, language: str) -> dict[str, str]:
     return {part.part.array: part.source for chapter in chapters(Parts(trace), languages()[language])
-            for page in chapter.pages for part in page.parts}
+            for step in chapter.steps for part in step.parts}
 
 
 def test_every_kind_has_a_source_in_chinese():

@@ -37,8 +37,8 @@ def said(trace: Trace, language: str) -> dict[str, str]:
     found = {}
     for chapter in chapters(Parts(trace), languages()[language]):
         found[f"chapter:{chapter.id}"] = plain(f"{chapter.title}\n{chapter.body}\n{chapter.misread}")
-        for page in chapter.pages:
-            found[page.id] = plain(f"{page.title}\n{page.body}\n{page.misread}")
+        for step in chapter.steps:
+            found[step.id] = plain(f"{step.title}\n{step.body}\n{step.misread}")
     return found
 
 

@@ -139,7 +139,7 @@ export class OpenedNumber {
       if (motion.next()) return;
       motion.stop();
       motion.next();
-    } }, words.motion_step);
+    } }, words.motion_next);
     return h("div", { class: "pick" }, play, one, pace.select());
   }
 

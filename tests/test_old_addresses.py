@@ -1,0 +1,42 @@
+"""Addresses of steps and numbers that were shared before a recording said what its steps are lead where they led."""
+
+import numpy as np
+import pytest
+from driver import address, opened, place, same, visit
+
+from tracer.format.trace import Trace
+
+# As they stood in browsers' bars: route, what is behind the #, step, array, index.
+SHARED = [
+    ("training", "step=blocks.0.norm_1&of=blocks.0.norm_1&t=2&d=7&digits=6", "blocks.0.norm_1", (2, 7)),
+    ("training", "step=blocks.1.attention.scores&of=blocks.1.attention.scores&h=1&i=2&j=0",
+     "blocks.1.attention.scores", (1, 2, 0)),
+    ("training", "step=grad.blocks.0.mlp.up&of=grad.blocks.0.mlp.up.weight&f=3&d=4",
+     "grad.blocks.0.mlp.up.weight", (3, 4)),
+    ("training", "step=adamw.final_norm.weight&of=adamw.final_norm.weight.after&d=5",
+     "adamw.final_norm.weight.after", (5,)),
+    ("training", "step=evaluation.training.final_norm&of=evaluation.training.final_norm&t=1&d=3",
+     "evaluation.training.final_norm", (1, 3)),
+    ("training", "step=again.blocks.0.residual_1&of=again.blocks.0.residual_1&t=1&d=2",
+     "again.blocks.0.residual_1", (1, 2)),
+    ("generation", "step=round2.blocks.0.attention.weighted_sum&of=round2.blocks.0.attention.weighted_sum&h=0&t=1&d=3",
+     "round2.blocks.0.attention.weighted_sum", (0, 1, 3)),
+    ("generation", "step=round1.sampler.softmax&of=round1.sampler.softmax&c=2", "round1.sampler.softmax", (2,)),
+    ("generation", "step=text.merges&of=text.ids&n=0", "text.ids", (0,)),
+    ("long", "step=round1.final_norm&of=round1.final_norm&t=9&d=7", "round1.final_norm", (9, 7)),
+]
+
+
+def value_of(trace: Trace, array: str, index: tuple[int, ...]) -> np.generic:
+    return trace.values(array)[index]
+
+
+@pytest.mark.parametrize(("route", "fragment", "array", "index"), SHARED, ids=[one[2] for one in SHARED])
+def test_an_old_address_leads_to_its_number(page, site, recordings, route, fragment, array, index):
+    visit(page, address(site, route, "en", f"#{fragment}"))
+    number = opened(page)
+    assert (number["array"], tuple(number["index"])) == (array, index)
+    assert same(number["big"], value_of(recordings[route], array, index))
+    there = place(page)
+    assert there["step"] == fragment.partition("&")[0].removeprefix("step=")
+    assert there["notice"] == ""
