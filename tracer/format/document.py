@@ -48,8 +48,8 @@ ARRAYS = f"""An array is held in one of four ways, by the key that it has:
 | `same_as` | the name of an array with the same content |
 | `derived` | true: not held, it follows from its operation's operands |
 
-JSON knows no NaN and no infinity: such a value is null among the `values`, and `nonfinite` says which one it is (index →
-`"nan"`, `"inf"` or `"-inf"`). What starts a computation (parameters, random words, series) comes from no operation:
+JSON knows no NaN and no infinity: such a value is null among the `values`, and `nonfinite` says which one it is (index
+→ `"nan"`, `"inf"` or `"-inf"`). What starts a computation (parameters, random words, series) comes from no operation:
 `sha256` holds it, over dtype, shape and little-endian bytes. In files beside the recording (`{files.ARRAY_SCHEMA}`,
 `{files.LABELS_SCHEMA}`, version {files.PART_VERSION}) stand long arrays and lists of labels.
 """
@@ -68,7 +68,7 @@ def _types() -> Iterable[str]:
     yield "## Arrays\n"
     yield from _type(Array)
     yield ARRAYS
-    yield f"`dtype` is one of {', '.join(map(_code, DTYPES))}. Axes, and the letter of each in equations:\n"
+    yield f"`dtype` is one of {', '.join(map(_code, DTYPES))}. Axes, with their letters in equations:\n"
     yield ", ".join(f"`{axis}` {letter}" for axis, letter in AXES.items()) + ".\n"
     for title, kind in {"Operations": Operation, "Chapters": Chapter, "Steps": Step, "Passes": Pass,
                         "Parameters": Parameter}.items():
@@ -85,9 +85,8 @@ def _type(kind: type) -> Iterable[str]:
         for field in fields(kind) if field.name not in hidden])
 
 
-def _type_name(kind) -> str:
-    plain = isinstance(kind, type) and not get_args(kind)
-    name = kind.__name__ if plain else str(kind)
+def _type_name(kind: object) -> str:
+    name = kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
     return name.replace(f"{Trace.__module__}.", "").replace("numpy.ndarray", "numbers")
 
 
@@ -134,10 +133,11 @@ def _array_roles() -> Iterable[str]:
 def _make() -> Iterable[str]:
     yield "## How it was made\n"
     yield "`make` of a training and of a generation; other texts and numbers may stand there.\n"
-    yield _table(("in", "keys"), [(name, ", ".join(f"`{key}`" for key in keys)) for name, keys in {
+    objects: dict[str, Iterable[str]] = {
         "`make` of a training": routes.TRAINING, "`make` of a generation": routes.GENERATION,
         "`config`": routes.CONFIG, "`config`, where it is not as usual": routes.MORE_CONFIG,
-        "`settings`": routes.SETTINGS, "`kernels`": routes.KERNELS}.items()])
+        "`settings`": routes.SETTINGS, "`kernels`": routes.KERNELS}
+    yield _table(("in", "keys"), [(name, ", ".join(map(_code, keys))) for name, keys in objects.items()])
 
 
 def _limits() -> Iterable[str]:
