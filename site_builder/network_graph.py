@@ -221,9 +221,9 @@ class _Finder:
         doors = {(key, operand): self.nodes[self.source.get(name, key)] for key, _, operand, name in self.reads
                  if name in self.step_of and not self._made_here(name)}
         for name, step in self.step_of.items():
-            key = self.places.get(place(self.trace, step), "") if step.pass_ else ""
-            for operand, read in self.trace.operations[name].operands.items():
-                if node := doors.get((key, operand)):
+            key = self.places.get(place(self.trace, step)) if step.pass_ else None
+            for operand, read in self.trace.operations[name].operands.items() if key else ():
+                if key and (node := doors.get((key, operand))):
                     node.before += [lead for lead in self._leading_to(read) if lead not in node.before]
 
     def _leading_to(self, name: str) -> list[str]:

@@ -39,7 +39,7 @@ class Parts:
         self.notation = Notation(trace)
         self.kinds = {operation.kind for operation in trace.operations.values()}
         self.home = {name: step.id for step in trace.steps() for name in [*step.arrays, *step.operations]}
-        # Equations → letters whose length, and names, they read.
+        # equations → letters whose length, and names, they read
         self.named: dict[int, tuple[dict[str, None], dict[str, None]]] = {}
         self.found: dict[str, Part] = {}
 
@@ -98,7 +98,7 @@ def number_in_prose(value: float, digits: int = 4) -> str:
     return format_number(value, digits)
 
 
-def format_number(value: float, digits: int = 4) -> str:
+def format_number(value: float | np.number, digits: int = 4) -> str:
     """As in the tables of the page (`static/js/format.js`): significant digits, true minus, ∞."""
     if isinstance(value, (int, np.integer)):
         return str(value).replace("-", "−")

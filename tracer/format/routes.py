@@ -55,7 +55,8 @@ def check_route(trace: Trace) -> None:
 
 def _check_training(trace: Trace) -> None:
     _need_texts(trace, {"training": roles.TRAINED_TEXT_ARRAYS, "validation": roles.TRAINED_TEXT_ARRAYS})
-    _need_passes(trace, [Pass("first"), Pass("again"), Pass("evaluation", "training"), Pass("evaluation", "validation")])
+    evaluations = [Pass("evaluation", split) for split in ("training", "validation")]
+    _need_passes(trace, [Pass("first"), Pass("again"), *evaluations])
     _need_arrays(trace, "the recording", trace.roles, roles.TRAINING_ROLES)
     for parameter in trace.parameters:
         used = roles.USED_ROWS if parameter.role == "token_table" else {}
@@ -66,7 +67,8 @@ def _check_training(trace: Trace) -> None:
 def _check_generation(trace: Trace) -> None:
     rounds = range(1, trace.make["rounds"] + 1)
     _need_texts(trace, {"prompt": roles.TEXT_ARRAYS})
-    _need_passes(trace, [Pass(kind, round=n) for n in rounds for kind in ("round", "cached") if n > 1 or kind == "round"])
+    _need_passes(trace, [Pass(kind, round=n) for n in rounds for kind in ("round", "cached")
+                         if n > 1 or kind == "round"])
     _need_arrays(trace, "the recording", trace.roles, roles.GENERATION_ROLES)
     known = (roles.CHANGE_PARAMETER_ARRAYS if trace.route == "generation" else roles.GENERATION_PARAMETER_ARRAYS)
     for parameter in trace.parameters:
