@@ -9,7 +9,7 @@ the left, lines that pass over whole panels.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from site_builder.map_paths import arrow_head, path
+from site_builder.map_paths import arrow_head, svg_path
 from site_builder.network_graph import Edge, Group, Network, Node
 
 PANEL, NODE = 214, 24  # width of a panel, height of a node: a target that a finger can hit
@@ -201,7 +201,7 @@ class _Layout:
         boxes: list[Box] = []
         x: float = self.left
         for node in nodes:
-            w = TABLE if node.kind == "table" else share
+            w: float = TABLE if node.kind == "table" else share
             boxes.append(Box(node, x, y, w, x + w / 2, False))
             x += w + CELL_GAP
         return boxes
@@ -244,7 +244,7 @@ class _Layout:
     def _road(self, road: Edge) -> Line:
         a, b, start, end = self._ends(road)
         x, to = (self._road_x(self.lanes[road]) + panel.x for panel in (start, end))
-        return Line("road", road, path([(x, a.cy), *self._over(x, start, end, to), (to, b.cy)]))
+        return Line("road", road, svg_path([(x, a.cy), *self._over(x, start, end, to), (to, b.cy)]))
 
     def _joints(self, road: Edge) -> list[Joint]:
         a, b, start, end = self._ends(road)
@@ -265,7 +265,7 @@ class _Layout:
         points = [(x + shift, y) for x, y in [*points, (points[-1][0], b.y)]]
         x, y = points[-1]
         letter = (x + 4, (points[0][1] + y) / 2 + 2.5, edge.symbol) if edge.symbol else None
-        return Line("wire", edge, path(points), arrow_head(x, y, 0, 1), letter)
+        return Line("wire", edge, svg_path(points), arrow_head(x, y, 0, 1), letter)
 
     def _wire_start(self, edge: Edge, a: Box, b: Box, start: Panel, end: Panel) -> list[tuple[float, float]]:
         """The way of a wire up to the last straight down: from its node, or off the road that comes along."""
@@ -287,7 +287,7 @@ class _Layout:
         lane = panel.x + self.right + SIDE * (self.lanes[edge] + 1) - 1
         above, below = a.cy + NODE / 6, b.cy - NODE / 6
         letter = (lane - 3, (a.bottom + self._below(a)) / 2 + 3, edge.symbol) if edge.symbol else None
-        return Line("lane", edge, path([(a.right, above), (lane, above), (lane, below), (b.right, below)]),
+        return Line("lane", edge, svg_path([(a.right, above), (lane, above), (lane, below), (b.right, below)]),
                     arrow_head(b.right, below, -1, 0), letter)
 
     def _below(self, box: Box) -> float:
@@ -305,7 +305,7 @@ class _Layout:
         if (start.row, start.column) != (end.row, end.column) and end.column:
             foot = self._bottom(end.row) + BAND / 2 + 3 + lane
             around = [(out, foot), (back, foot)]
-        return Line("long", edge, path([*first, *around, (back, b.cy), (b.x, b.cy)]), arrow_head(b.x, b.cy, 1, 0),
+        return Line("long", edge, svg_path([*first, *around, (back, b.cy), (b.x, b.cy)]), arrow_head(b.x, b.cy, 1, 0),
                     (b.x - 7, b.cy - 5, ""))
 
 

@@ -1,11 +1,9 @@
-"""Lines of a map as SVG paths: straight from point to point, with round corners and an arrow head."""
-
-from itertools import pairwise
+"""Lines of the map as SVG paths: with round corners, and with an arrow head."""
 
 RADIUS = 7  # of a corner
 
 
-def path(points: list[tuple[float, float]]) -> str:
+def svg_path(points: list[tuple[float, float]]) -> str:
     """Straight lines from point to point, the corners rounded."""
     points = [p for p, after in zip(points, [*points[1:], None], strict=True) if p != after]
     parts = [f"M{_xy(points[0])}"]
