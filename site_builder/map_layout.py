@@ -151,7 +151,7 @@ class _Layout:
         columns = self._columns()
         across = -(-len(columns) // -(-len(columns) // LONGEST_ROW)) if self.wide else 1
         self.gutter = GUTTER + LONG * self._count(self.longs)
-        top = BAND if self.wide else 2
+        top: float = BAND if self.wide else 2
         for row, first in enumerate(range(0, len(columns), across)):
             for column, panels in enumerate(columns[first:first + across]):
                 self._stack(panels, row, column, top)
@@ -199,7 +199,8 @@ class _Layout:
             return [self._single(nodes[0], y, width)]
         tables = sum(node.kind == "table" for node in nodes)
         share = (width - TABLE * tables - CELL_GAP * (len(nodes) - 1)) / max(len(nodes) - tables, 1)
-        boxes, x = [], self.left
+        boxes: list[Box] = []
+        x: float = self.left
         for node in nodes:
             w = TABLE if node.kind == "table" else share
             boxes.append(Box(node, x, y, w, x + w / 2, False))

@@ -78,7 +78,7 @@ def network_map(trace: Trace, titles: dict[str, str], strings: Strings, *, colum
                        [_node(box, panel.x + drawing.left, found, titles, strings) for box in panel.boxes])
               for panel in drawing.panels]
     for line in drawing.lines:
-        if line.kind == "long" and (node := found.nodes[line.edge.start]).kind == "table":
+        if line.letter and line.kind == "long" and (node := found.nodes[line.edge.start]).kind == "table":
             line.letter = (*line.letter[:2], label(strings, node))  # the name of the table where it comes back
     return Map(drawing.width, drawing.height, panels, drawing.lines, drawing.joints, trace.passes[0])
 

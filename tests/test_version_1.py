@@ -1,76 +1,91 @@
-"""AdamW in recordings of version 1, which did not say the moments before the update: they were zero."""
+"""Recordings of version 1 are read as ones of version 2: two small ones, which the last program of that version wrote.
 
-import numpy as np
+``tests/version_1/``: a model of one block, width 2 and 258 ids, trained for one update and run for two rounds.
+"""
+
+import gzip
+from pathlib import Path
+
 import orjson
 import pytest
-import torch
+from damage import TwoLetters
 
 from tracer.errors import UserError
 from tracer.format.load import load
-from tracer.format.trace import content_hash
+from tracer.format.origin import check_set, origin_of
+from tracer.format.trace import Trace, outline_hash, structure_to_json
 from tracer.format.verify import verify
+from tracer.model.config import Config
+from tracer.model.optimizer import TrainingSettings
+from tracer.recording.generation import GenerationJob, record_generation
+from tracer.recording.training import TrainingJob, record_training
 
-ADAMW = {"lr": 0.02, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "weight_decay": 0.01}
-
-
-def array(values, **more) -> dict:
-    numbers = np.asarray(values, np.float32)
-    return {"shape": list(numbers.shape), "dtype": "float32", "axes": ["feature"],
-            "values": [float(repr(value)) for value in numbers.tolist()], **more}
-
-
-@pytest.fixture
-def body() -> dict:
-    """One update of three numbers by torch's own AdamW, as version 1 wrote it."""
-    before, gradient = torch.tensor([0.5, -0.25, 2.0]), torch.tensor([0.1, -3.0, 1e-9])
-    parameter = torch.nn.Parameter(before.clone())
-    parameter.grad = gradient.clone()
-    settings = {"lr": 0.02, "betas": (0.9, 0.95), "eps": 1e-8, "weight_decay": 0.01}
-    optimizer = torch.optim.AdamW([parameter], fused=False, foreach=False, **settings)
-    optimizer.step()
-    state = optimizer.state[parameter]
-    made = {"m": state["exp_avg"], "v": state["exp_avg_sq"], "after": parameter.detach()}
-    reads = {"m": ["gradient"], "v": ["gradient"], "after": ["m", "v", "before"]}
-    names = {"before": "w", "gradient": "grad.w", **{name: f"adamw.w.{name}" for name in made}}
-    sources = {"w": before, "grad.w": gradient}
-    needs = {"m": ["beta1"], "v": ["beta2"], "after": [*ADAMW]}
-    return {
-        "schema": "two-routes/trace", "version": 1, "route": "by hand", "make": {}, "summary": {}, "labels": {},
-        "chapters": [{"id": "adamw", "views": [
-            {"id": "adamw.w", "steps": [names[name] for name in made], "arrays": [*sources]}]}],
-        "arrays": {name: array(values, sha256=content_hash(values.numpy())) for name, values in sources.items()}
-        | {names[name]: array(values) for name, values in made.items()},
-        "steps": [{"id": names[name], "kind": "adamw", "target": name,
-                   "operands": {operand: names[operand] for operand in reads[name]},
-                   "attributes": {setting: ADAMW[setting] for setting in needs[name]}
-                   | ({"step": 1} if name == "after" else {})} for name in made],
-        "outline_sha256": "0" * 64,
-    }
+OLD = Path(__file__).resolve().parent / "version_1"
+ROUTES = ("training", "generation")
 
 
-def test_the_moments_before_it_are_put_in_as_zeros(body, tmp_path):
-    path = tmp_path / "adamw.json"
+def body_of(route: str) -> dict:
+    return orjson.loads(gzip.decompress((OLD / f"{route}.json.gz").read_bytes()))
+
+
+def loaded(folder: Path, route: str, body: dict) -> Trace:
+    path = folder / f"{route}.json"
     path.write_bytes(orjson.dumps(body))
-    trace = load(path)
-    assert [check.name for check in verify(trace) if check.problem] == ["outline"]  # the hash here is none
-    assert trace.chapters[0].steps[0].operations == [
-        "adamw.w.m_before", "adamw.w.v_before", "adamw.w.m", "adamw.w.v", "adamw.w.after"]
-    assert trace.operations["adamw.w.v"].operands == {"gradient": "grad.w", "v_before": "adamw.w.v_before"}
-    assert trace.operations["adamw.w.after"].settings["update"] == 1
-    before = trace.arrays["adamw.w.m_before"]
-    assert before.derived and before.shape == (3,) and trace.operations[before.name].kind == "initial_moments"
+    return load(path)
 
 
-def test_an_update_that_did_not_begin_from_zero_is_found_wrong(body, tmp_path):
-    body["arrays"]["adamw.w.m"]["values"][0] *= 1.001
-    path = tmp_path / "adamw.json"
-    path.write_bytes(orjson.dumps(body))
-    assert "adamw.w.m" in [check.name for check in verify(load(path)) if check.problem]
+@pytest.fixture(scope="module")
+def again() -> dict[str, Trace]:
+    """The same recorded by the program of today."""
+    tokenizer = TwoLetters()
+    config = Config(vocabulary=258, context=4, width=2, heads=1, blocks=1, dropout=0.1)
+    training, checkpoint = record_training(TrainingJob("ab", "ca", config, TrainingSettings(updates=1)), tokenizer)
+    return {"training": training,
+            "generation": record_generation(GenerationJob("ab", max_new_tokens=2, top_k=2), checkpoint, tokenizer)}
 
 
-def test_a_step_of_version_1_without_operands_is_refused_in_one_line(body, tmp_path):
-    del body["steps"][0]["operands"]
-    path = tmp_path / "adamw.json"
-    path.write_bytes(orjson.dumps(body))
-    with pytest.raises(UserError, match="not as recordings of that version were written"):
-        load(path)
+@pytest.mark.parametrize("route", ROUTES)
+def test_it_is_what_would_be_recorded_today(tmp_path, again, route):
+    """Its names are taken apart to just what the recorder says where it makes the steps."""
+    old, new = loaded(tmp_path, route, body_of(route)), again[route]
+    assert body_of(route)["version"] == 1
+    assert structure_to_json(old) == structure_to_json(new)
+    assert old.operations.keys() == new.operations.keys() and old.arrays.keys() == new.arrays.keys()
+    for name, operation in old.operations.items():
+        twin = new.operations[name]
+        assert (operation.kind, operation.target, operation.operands, operation.settings) == (
+            twin.kind, twin.target, twin.operands, twin.settings)
+    assert old.make.keys() == new.make.keys()
+    assert old.outline_sha256 == outline_hash(old)
+
+
+def test_all_of_it_verifies_and_is_one_set(tmp_path):
+    traces = {route: loaded(tmp_path, route, body_of(route)) for route in ROUTES}
+    for trace in traces.values():
+        assert [check for check in verify(trace) if check.problem] == []
+    check_set(tmp_path, {route: origin_of(trace) for route, trace in traces.items()})
+
+
+def test_a_changed_outline_is_found_by_the_hash_that_it_had(tmp_path):
+    body = body_of("training")
+    body["labels"]["used_rows"][0] = "another"
+    found = [check.name for check in verify(loaded(tmp_path, "training", body)) if check.problem]
+    assert "outline" in found
+
+
+@pytest.mark.parametrize("change", [
+    lambda body: body.pop("steps"), lambda body: body["make"].pop("token_table"),
+    lambda body: body["chapters"][0].update(views=[7]), lambda body: body["chapters"].append({"id": "x", "views": [
+        {"id": "adamw.nothing", "steps": [], "arrays": []}]}),
+    lambda body: body.update(steps=[[]]), lambda body: body.update(arrays=[])])
+def test_what_is_not_as_version_1_had_it_is_refused(tmp_path, change):
+    body = body_of("training")
+    change(body)
+    with pytest.raises(UserError, match=r"of version 1, but not as recordings of that version were written"):
+        loaded(tmp_path, "training", body)
+
+
+@pytest.mark.parametrize("version", [0, 3, 99])
+def test_other_versions_are_named_and_refused(tmp_path, version):
+    with pytest.raises(UserError, match=rf"schema version {version}, this program reads version 1 and 2; record"):
+        loaded(tmp_path, "training", body_of("training") | {"version": version})

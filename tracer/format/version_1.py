@@ -156,7 +156,7 @@ class _Upgrade:
         path = found["plain"] or found["path"]
         for name in ("adamw", "parameters"):
             if path.startswith(f"{name}."):
-                of = next(one for one in self.parameters if f"{name}.{one['name']}" == path)
+                of = {f"{name}.{one['name']}": one for one in self.parameters}[path]
                 return {"kind": "adamw" if name == "adamw" else "change", "role": of["role"], "of": of["name"],
                         "direction": "update" if name == "adamw" else "", "block": of.get("block")}
         text, _, part = path.partition(".")
