@@ -18,8 +18,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 LATER = ("tracer/ops/", "tracer/recording/", "tracer/model/fused.py", "tracer/model/layers.py",
          "site_builder/", "bench/")  # types and docstrings to come
 # Files that are to be split.
-LONG = {"static/css/two-routes.css", "static/js/table.js", "static/js/player.js", "site_builder/map_layout.py",
-        "tracer/recording/trace_builder.py"}
+LONG = {"site_builder/map_layout.py", "tracer/recording/trace_builder.py"}
 
 
 def files(*folders: str, ending: str = ".py") -> list[Path]:
