@@ -95,6 +95,7 @@ class Training:
         self.reference_optimizer = torch.optim.AdamW(self.reference.parameters(), lr=settings.lr)
 
     def ours(self) -> float:
+        """The loss before the update, in nats a token."""
         _, loss = self.model(self.x, self.y)
         loss.backward()
         self.optimizer.step()
@@ -102,6 +103,7 @@ class Training:
         return loss.item()
 
     def theirs(self) -> float:
+        """The same by Hugging Face's model."""
         loss = self.reference(input_ids=self.x, labels=self.x).loss  # it shifts the labels itself
         loss.backward()
         self.reference_optimizer.step()

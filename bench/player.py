@@ -224,6 +224,7 @@ def first_load(player: Player, site: Path) -> list[Row]:
 
 
 def measure(browser: Browser, site: Path, route: str, rounds: int) -> list[Row]:
+    """All measurements on the page of a route."""
     player = Player(browser, site, load(TRACES / f"{route}.json"))
     measurements: list[Callable[[], list[Row]]] = [
         lambda: first_load(player, site), lambda: steps(player, rounds), lambda: held(player, rounds),

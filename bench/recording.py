@@ -139,6 +139,7 @@ def measure(comparison: Comparison, clock: str) -> list[tuple[float, float]]:
 
 
 def new_table() -> Table:
+    """A table for comparisons, without rows yet."""
     table = Table(title="measured / reference: medians in ms (min–max), and ratios")
     table.add_column("what", overflow="fold")
     for column in ("measured", "reference", "ratio of medians", "median of ratios", "min–max", "limit", "verdict"):

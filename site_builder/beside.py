@@ -67,6 +67,7 @@ class Choices:
 
 
 def shown_layers(layers: Layers | None) -> ShownLayers | None:
+    """The same with each id marked as new or not, and the bytes that wait as text."""
     if layers is None:
         return None
     first_new = len(layers.ids) - layers.new

@@ -85,6 +85,7 @@ def _converter() -> str:
 
 
 def compiled() -> jinja2.BytecodeCache:
+    """Where compiled templates are kept; what a killed build has left half written goes."""
     with suppress(OSError):
         FOLDER.mkdir(parents=True, exist_ok=True)
     for path in FOLDER.glob("*.tmp"):

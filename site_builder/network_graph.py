@@ -164,7 +164,7 @@ class _Finder:
         self._note_what_leads_here()
         return Network(self.groups, self.nodes, [e for e in edges if e not in roads], roads)
 
-    def _add(self, group: str, node: Node, *arrays: str) -> None:
+    def _add(self, group: Group, node: Node, *arrays: str) -> None:
         self.nodes[node.key] = node
         self.groups[group].append(node.key)
         self.source |= dict.fromkeys(arrays, node.key)
@@ -222,13 +222,14 @@ class _Finder:
                  if name in self.step_of and not self._made_here(name)}
         for name, step in self.step_of.items():
             key = self.places.get(place(self.trace, step)) if step.pass_ else None
-            for operand, read in self.trace.operations[name].operands.items():
-                if node := doors.get((key, operand)):
+            for operand, read in self.trace.operations[name].operands.items() if key else ():
+                if key and (node := doors.get((key, operand))):
                     node.before += [lead for lead in self._leading_to(read) if lead not in node.before]
 
     def _leading_to(self, name: str) -> list[str]:
         """Steps outside every forward pass from which the array was made, the nearest first."""
-        found, names = {}, [name]
+        found: dict[str, None] = {}
+        names = [name]
         while names:
             step = self.step_of.get(names.pop())
             if step and step.id not in found and not step.pass_:

@@ -78,7 +78,7 @@ def network_map(trace: Trace, titles: dict[str, str], strings: Strings, *, colum
                        [_node(box, panel.x + drawing.left, found, titles, strings) for box in panel.boxes])
               for panel in drawing.panels]
     for line in drawing.lines:
-        if line.kind == "long" and (node := found.nodes[line.edge.start]).kind == "table":
+        if line.letter and line.kind == "long" and (node := found.nodes[line.edge.start]).kind == "table":
             line.letter = (*line.letter[:2], label(strings, node))  # the name of the table where it comes back
     return Map(drawing.width, drawing.height, panels, drawing.lines, drawing.joints, trace.passes[0])
 
@@ -99,7 +99,7 @@ def _title(node: Node, found: Network, titles: dict[str, str], strings: Strings)
 def label(strings: Strings, node: Node) -> str:
     """A few letters for a node, a subscript after `_`; where no words are given, the name of its kind or its own."""
     if not node.step:
-        return strings.get(f"map.{node.role}") or node.key.rpartition(".")[2].replace("_", " ")
+        return strings.get(f"map.{node.role}") or node.key.replace("_", " ")
     words = (strings.get(f"map.{written}") for written in general(key(node.step.kind, node.step.role)))
     return next(filter(None, words), "") or name_of(strings.language, node.step.kind)
 

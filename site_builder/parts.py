@@ -11,7 +11,7 @@ from site_builder.formula import inline_mathml, mathml
 from site_builder.notation import Notation
 from site_builder.symbols import in_latex
 from tracer.format.trace import AXES, Operation, Trace
-from tracer.ops.language import walk
+from tracer.ops.language import Equation, walk
 from tracer.ops.replay import Replay
 
 STATIC_TABLE_LIMIT = 50  # numbers; larger tables need scripts to be read with comfort
@@ -39,7 +39,8 @@ class Parts:
         self.notation = Notation(trace)
         self.kinds = {operation.kind for operation in trace.operations.values()}
         self.home = {name: step.id for step in trace.steps() for name in [*step.arrays, *step.operations]}
-        self.named: dict[int, tuple[dict, dict]] = {}  # equations → letters whose length, and names, they read
+        # equations → letters whose length, and names, they read
+        self.named: dict[int, tuple[dict[str, None], dict[str, None]]] = {}
         self.found: dict[str, Part] = {}
 
     def __getitem__(self, name: str) -> Part:
@@ -61,7 +62,7 @@ class Parts:
         entries = [(operation.target, operation.id), *operation.operands.items()]
         return [(_symbol_mathml(notation, name), array, self.home.get(array, "")) for name, array in entries]
 
-    def _constants(self, operation: Operation, equations, notation: str) -> list[tuple[str, str]]:
+    def _constants(self, operation: Operation, equations: list[Equation], notation: str) -> list[tuple[str, str]]:
         """Values of the lengths and settings that the equations name."""
         key = id(equations)  # the replay keeps one list for all steps of a kind with the same axes
         if key not in self.named:
@@ -90,14 +91,14 @@ def _symbol_mathml(notation: str, name: str) -> str:
     return inline_mathml(in_latex(notation, name))
 
 
-def number_in_prose(value, digits: int = 4) -> str:
+def number_in_prose(value: float, digits: int = 4) -> str:
     """Whole numbers with thousands separators, others to `digits` significant digits; a true minus sign."""
     if isinstance(value, int):
         return f"{value:,}".replace("-", "−")
     return format_number(value, digits)
 
 
-def format_number(value, digits: int = 4) -> str:
+def format_number(value: float | np.number, digits: int = 4) -> str:
     """As in the tables of the page (`static/js/format.js`): significant digits, true minus, ∞."""
     if isinstance(value, (int, np.integer)):
         return str(value).replace("-", "−")

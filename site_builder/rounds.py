@@ -42,7 +42,7 @@ class Branch:
 
 
 def rounds(trace: Trace) -> int:
-    return trace.make.get("rounds", 0)
+    return int(trace.make.get("rounds", 0))
 
 
 def layers(trace: Trace, chapter: Chapter, step: Step) -> Layers | None:
@@ -63,7 +63,7 @@ def _after(trace: Trace, chosen: int, shown: int) -> Layers:
     names = trace.label_list("vocabulary")
     summary = trace.summary["rounds"]
     ids = [*trace.summary["prompt_ids"], *(r["id"] for r in summary[:chosen])]
-    held = trace.find_pass("round", round=shown).arrays.get("held") if shown else None
+    held = trace.arrays_of("round", round=shown).get("held") if shown else None
     return Layers([(i, isolated(names[i])) for i in ids], 1 if chosen else 0,
                   trace.make["prompt"] + "".join(r["new_text"] for r in summary[:shown]),
                   [f"{b:02X}" for b in trace.values(held)] if held else [])
@@ -110,7 +110,7 @@ def tree(trace: Trace) -> list[list[Branch]]:
     """For every round its candidates, largest first, after the choices that were made."""
     names, path, found = trace.label_list("vocabulary"), 1.0, []
     for number in range(1, rounds(trace) + 1):
-        arrays = trace.find_pass("round", round=number).arrays
+        arrays = trace.arrays_of("round", round=number)
         ids = trace.values(arrays["candidates"]).tolist()
         probabilities = trace.values(arrays["probabilities"]).tolist()
         token = trace.summary["rounds"][number - 1]["id"]

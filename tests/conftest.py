@@ -15,10 +15,15 @@ from pathlib import Path  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 from browser import ARGUMENTS, find_browser  # noqa: E402
+from charts import other_charts  # noqa: E402, F401  (a fixture of pictures)
+from cli_runs import recorded, run  # noqa: E402, F401  (fixtures of the command line)
 from made_again import spread_of  # noqa: E402
 from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playwright  # noqa: E402
 from runs import command, float16, prepared, settings  # noqa: E402, F401  (fixtures of training)
+from schema_cases import saved, short_inline  # noqa: E402, F401  (fixtures of the format)
 from shared import common_folder, shared_folder, shared_object  # noqa: E402
+from tokenizer_cases import data  # noqa: E402, F401  (a fixture of the tokenizer)
+from verify_cases import replays, traces  # noqa: E402, F401  (fixtures of verifying)
 
 from site_builder.build import build  # noqa: E402
 from tracer.format.load import load  # noqa: E402

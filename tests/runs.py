@@ -73,10 +73,6 @@ def last(settings: FitSettings) -> run_checkpoint.RunCheckpoint:
     return run_checkpoint.load_run(Path(settings.output) / "last.pt")
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def log_without_time(folder: str | Path) -> list[dict]:
     return [{**entry, "seconds": 0} for entry in read_log(Path(folder) / "log.jsonl")]
 

@@ -46,3 +46,9 @@ def shared_folder(folder: Path, name: str, make: Callable[[Path], object]) -> Pa
             make(unfinished)
             unfinished.rename(path)
     return path
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Every file below `folder`, by its path from there."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes()
+            for path in sorted(folder.rglob("*")) if path.is_file()}

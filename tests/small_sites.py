@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from shared import files as tree
+
 from site_builder import exchange
 from site_builder.listing import LIST
 from site_builder.output import replacing
@@ -17,11 +19,6 @@ OLD = {"index.html": "old door", "en/index.html": "old", "en/gone.html": "gone",
 NEW = {"index.html": "new door", "en/index.html": "new", "en/more.html": "more", "data/a.js": "same", "new/c.js": "c"}
 MINE = {".git/HEAD": "ref", ".git/objects/ab/c": "object", "CNAME": "example.org", "en/mine.txt": "mine",
         "old/mine/deep.txt": "deep"}
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes()
-            for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def put(folder: Path, files: dict[str, str]) -> None:

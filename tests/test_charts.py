@@ -1,81 +1,20 @@
 """The pictures of the series: one slider moves them and the tables, and what they show is what was recorded."""
 
 import base64
-import itertools
 import math
 import re
 import shutil
 
 import numpy as np
 import pytest
-from driver import address, place, visit
+from charts import ATTENTION, LOSS, PROBABILITY, ROWS, SLIDER, move, number, part, same32, show, texts
 from playwright.sync_api import expect
 
-from site_builder.build import build
-from tracer.format.files import save
-from tracer.model.config import Config
-from tracer.model.optimizer import TrainingSettings
-from tracer.recording.generation import GenerationJob, record_generation
-from tracer.recording.training import TrainingJob, record_training
-
-LOSS, PROBABILITY, ROWS = "series.loss", "series.target_probability", "series.rows"
-ATTENTION = "series.attention.blocks.0"
-SLIDER = ".current .updates input"
 expect.set_options(timeout=40_000)  # milliseconds, as in conftest.py
-WAIT_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-
-
-@pytest.fixture(scope="module")
-def other(tokenizer, tmp_path_factory):
-    """A recording of another shape, and its site: 3 updates, 1 block, 4 heads."""
-    folder = tmp_path_factory.mktemp("other")
-    job = TrainingJob(text="one two", config=Config(context=8, width=8, heads=4, blocks=1),
-                      settings=TrainingSettings(updates=3))
-    trace, checkpoint = record_training(job, tokenizer)
-    save(trace, folder / "traces" / "training.json")
-    generation = record_generation(GenerationJob(max_new_tokens=1), checkpoint, tokenizer)
-    save(generation, folder / "traces" / "generation.json")
-    return trace, build(folder / "traces", folder / "site").parent
-
-
-@pytest.fixture(scope="module")
-def page(module_page):
-    """One page for all tests of this file; each shows its step afresh."""
-    return module_page()
-
-
-def show(page, site, step, language="en", extra="", fresh=True):
-    """Show a step; `fresh`: on a page that has shown nothing yet."""
-    if fresh:
-        page.goto("about:blank")
-    visit(page, address(site, "training", language, f"#step={step}{extra}"))
-    page.wait_for_selector("section.current .picture")
-    expect(page.locator("section.current .picture:not(:has(svg text))")).to_have_count(0)
-    place(page)
-    return page
-
-
-def move(page, update):
-    """Choose an update, counted from 1, with the slider."""
-    page.locator(SLIDER).fill(str(update))
-    page.evaluate(WAIT_FRAMES)
-
-
-def part(page, name):
-    return page.locator(f'section.current [data-array="{name}"]')
-
-
-def number(text):
-    text = text.strip().replace("−", "-").replace("∞", "inf")
-    return float(text)
 
 
 def attributes(locator, name):
     return locator.evaluate_all("(list, name) => list.map((element) => element.getAttribute(name))", name)
-
-
-def texts(locator):
-    return [number(text) for text in locator.all_inner_texts()]
 
 
 def scale(page, name, log=False):
@@ -93,17 +32,13 @@ def points(page, name):
     return [tuple(map(float, re.findall(r"-?[\d.]+(?:e-?\d+)?", text))) for text in found]
 
 
-def numbers(page, name):
-    """What the table of an array says."""
-    return texts(part(page, name).locator(".numbers td"))
-
-
-def same32(shown, recorded):
-    return np.array_equal(np.float32(shown), np.float32(recorded))
+@pytest.fixture(scope="module")
+def page(module_page):
+    """One page for all tests of this file; each shows its step afresh."""
+    return module_page()
 
 
 # Numbers ---------------------------------------------------------------------------------------------
-
 
 def test_the_numbers_beside_the_curves_are_the_recorded_ones(page, site, training_trace):
     show(page, site, LOSS)
@@ -204,189 +139,10 @@ def test_at_first_the_cell_that_moved_most_is_told(page, site, training_trace):
     assert f"feature {feature}\n" in part(page, ROWS).locator(".caption").inner_text()
 
 
-# One slider ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("update", [2, 77])
-def test_tables_follow_the_slider_and_have_none_of_their_own(page, site, training_trace, update):
-    show(page, site, "series.attention", extra="&digits=all")
-    move(page, update)
-    assert page.locator("section.current input[type=range]").count() == 1
-    for name in (ATTENTION, "series.attention.blocks.1"):
-        assert same32(numbers(page, name), training_trace.values(name)[update - 1, 0].ravel())
-    part(page, ATTENTION).get_by_role("group", name="head").get_by_role("button", name="2").click()
-    assert same32(numbers(page, ATTENTION), training_trace.values(ATTENTION)[update - 1, 1].ravel())
-    show(page, site, ROWS, extra="&digits=all", fresh=False)
-    assert page.locator(SLIDER).input_value() == str(update), "the choice holds from step to step"
-    assert same32(numbers(page, ROWS), training_trace.values(ROWS)[update - 1].ravel())
-
-
-def test_where_updates_run_down_the_table_the_row_is_lit_and_in_view(page, site):
-    show(page, site, LOSS, extra="&s=99")
-    for update in (100, 3, 120):
-        move(page, update)
-        rows = page.locator("section.current .numbers tr.now")
-        assert [text.split()[0] for text in rows.all_inner_texts()] == [str(update)] * 2
-        for row in rows.all():
-            assert row.evaluate("""(row) => {
-                const [a, b] = [row, row.closest('.window')].map((e) => e.getBoundingClientRect());
-                return a.top >= b.top && a.bottom <= b.bottom; }""")
-
-
-def test_keys_on_a_chart_move_the_slider_and_not_the_step(page, site):
-    show(page, site, LOSS)
-    chart = part(page, PROBABILITY).locator(".curves svg")
-    chart.focus()
-    chosen = []
-    for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "PageUp", "End", "PageDown", "Home"):
-        page.keyboard.press(key)
-        page.evaluate(WAIT_FRAMES)
-        chosen.append(int(page.locator(SLIDER).input_value()))
-    assert chosen == [2, 3, 2, 12, 120, 110, 1]
-    assert "step=series.loss" in page.url
-    expect(page.locator(".current .updates [role=status]")).to_contain_text("0 Hi: update 1:")
-
-
-def test_keys_on_a_map_walk_its_cells_and_open_one(page, site, training_trace):
-    show(page, site, "series.attention", extra="&s=9")
-    maps = part(page, ATTENTION).locator(".maps svg")
-    maps.nth(0).focus()
-    caption = part(page, ATTENTION).locator(".caption")
-    for key in ("ArrowUp", "ArrowLeft", "ArrowDown", "ArrowRight", "ArrowDown"):
-        page.keyboard.press(key)
-    assert caption.inner_text().startswith("head 1, query position 2 (E4·BD), key position 1 (␣)")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("#number .big")
-    assert page.url.endswith(f"of={ATTENTION}&s=9&h=0&i=2&j=1")
-    assert same32(number(page.locator("#number .big").inner_text()), training_trace.values(ATTENTION)[9, 0, 2, 1])
-    maps.nth(1).focus()
-    assert caption.inner_text().startswith("head 2, query position 0 (Hi), key position 0 (Hi)")
-
-
-def test_the_pointer_shows_an_update_and_a_press_keeps_it(page, site):
-    show(page, site, LOSS, extra="&s=9")
-    chart = part(page, LOSS).locator(".curves svg")
-    chart.scroll_into_view_if_needed()
-    box = chart.bounding_box()
-
-    def at(update):
-        ticks = dict(chart.locator(".tick.x").evaluate_all(
-            "(list) => list.map((t) => [Number(t.textContent), Number(t.getAttribute('x'))])"))
-        return box["x"] + ticks[20] + (update - 20) * (ticks[100] - ticks[20]) / 80, box["y"] + 60
-
-    def shown():
-        page.evaluate(WAIT_FRAMES)
-        return int(page.locator(SLIDER).input_value())
-
-    page.mouse.move(*at(50))
-    assert shown() == 50
-    page.mouse.move(2, 2)
-    assert shown() == 10, "the glance is over"
-    page.mouse.move(*at(70))
-    page.mouse.down()
-    page.mouse.move(*at(75))
-    page.mouse.up()
-    page.mouse.move(2, 2)
-    assert shown() == 75
-    page.wait_for_url("**#step=series.loss&s=74")
-
-
-def test_the_chosen_update_is_in_the_address(page, site):
-    show(page, site, LOSS, extra="&s=41")
-    assert page.locator(SLIDER).input_value() == "42"
-    move(page, 7)
-    page.wait_for_url("**#step=series.loss&s=6")
-    page.reload()
-    page.wait_for_selector(".picture .values")
-    assert page.locator(SLIDER).input_value() == "7"
-    show(page, site, ROWS, extra="&s=4000")
-    assert page.locator(SLIDER).input_value() == "120"
-
-
-def test_an_opened_number_moves_the_slider_and_goes_along_with_it(page, site, training_trace):
-    show(page, site, LOSS)
-    part(page, LOSS).locator(".numbers td").nth(29).click()
-    page.wait_for_selector("#number .big")
-    assert page.locator(SLIDER).input_value() == "30"
-    move(page, 31)
-    page.wait_for_url("**of=series.loss&s=30")
-    expect(page.locator("#number .name")).to_contain_text("[30]")
-    assert same32(number(page.locator("#number .big").inner_text()), training_trace.values(LOSS)[30])
-
-
-def test_a_cell_opens_by_click_and_a_value_by_its_button(page, site, training_trace):
-    show(page, site, ROWS, extra="&s=3")
-    part(page, ROWS).locator('rect[data-cell="37"]').click()
-    page.wait_for_selector("#number .big")
-    assert page.url.endswith("of=series.rows&s=3&r=2&d=5")
-    show(page, site, LOSS, extra="&s=3")
-    part(page, PROBABILITY).locator(".values button").nth(2).click()
-    expect(page.locator("#number .name")).to_contain_text("[3, 2]")
-    assert same32(number(page.locator("#number .big").inner_text()), training_trace.values(PROBABILITY)[3, 2])
-
-
-@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
-def test_play_steps_through_the_updates_and_stops_at_the_end(new_page, other, motion):
-    page = show(new_page(reduced_motion=motion), other[1], LOSS)
-    page.evaluate("""() => { window.seen = [];
-        const input = document.querySelector('.current .updates input');
-        const note = () => seen.push(input.getAttribute('aria-valuetext'));
-        new MutationObserver(note).observe(input, { attributes: true }); }""")
-    page.locator(".current").get_by_role("button", name="Play the updates").click()
-    page.get_by_role("button", name="Pause").wait_for()
-    page.locator(".current").get_by_role("button", name="Play the updates").wait_for()
-    assert [text for text, _ in itertools.groupby(page.evaluate("seen"))] == ["update 2 of 3", "update 3 of 3"]
-
-
-def test_settings_outlive_the_number_of_digits(page, site):
-    show(page, site, ROWS)
-    part(page, ROWS).get_by_role("button", name="change since").click()
-    page.locator('[data-digits="2"]').click()
-    page.wait_for_selector('section.current .picture .chip[aria-pressed="true"]:has-text("change")')
-    assert page.locator("section.current .updates").count() == page.locator("section.current .picture").count() == 1
-
-
-def test_steps_without_updates_have_no_slider(page, site):
-    page.goto("about:blank")
-    page.goto(f"{(site / 'en' / 'training.html').as_uri()}#step=logits")
-    page.wait_for_selector("section.current")
-    assert page.locator(".current .updates, .current .picture").count() == 0
-
-
-# Everybody -------------------------------------------------------------------------------------------
-
-
-def test_pictures_say_first_chosen_and_last(page, site, training_trace):
-    show(page, site, LOSS)
-    move(page, 60)
-    for name in (LOSS, PROBABILITY):
-        said = part(page, name).get_by_role("img").first.get_attribute("aria-label")
-        for row in (0, 59, 119):
-            recorded = np.atleast_1d(training_trace.values(name)[row])
-            assert all(np.format_float_positional(value, trim="-") in said for value in recorded)
-    assert page.locator(SLIDER).get_attribute("aria-valuetext") == "update 60 of 120"
-    show(page, site, "series.attention", "zh", "&s=59")
-    assert page.locator(SLIDER).get_attribute("aria-valuetext") == "第 60 次更新，共 120 次"
-    assert "第 60 次：" in part(page, ATTENTION).locator(".maps svg").first.get_attribute("aria-label")
-
-
-def test_lines_are_told_apart_by_more_than_colour(page, site):
-    show(page, site, LOSS)
-    looks = part(page, PROBABILITY).locator(".curves").evaluate(
-        """(box) => [...box.querySelectorAll('.line')].map((line, i) => [getComputedStyle(line).stroke,
-            line.getAttribute('stroke-dasharray'), box.querySelectorAll('.point')[i].getAttribute('d')])""")
-    legend = part(page, PROBABILITY).locator(".sample").evaluate_all(
-        "(list) => list.map((s) => [getComputedStyle(s.querySelector('.line')).stroke, "
-        "s.querySelector('.line').getAttribute('stroke-dasharray'), s.querySelector('.point').getAttribute('d')])")
-    assert looks == legend
-    assert all(len(set(column)) == 5 for column in zip(*looks, strict=True))
-
-
 # Other recordings ------------------------------------------------------------------------------------
 
-
-def test_another_recording_draws_with_its_own_sizes(page, other):
-    trace, site = other
+def test_another_recording_draws_with_its_own_sizes(page, other_charts):
+    trace, site = other_charts
     show(page, site, "series.attention")
     assert page.locator(SLIDER).get_attribute("max") == "3"
     recorded = trace.values(ATTENTION)

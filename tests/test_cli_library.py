@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from test_cli import refused, run  # noqa: F401  a fixture
+from cli_runs import refused
 
 from tracer.library.generate import generate
 from tracer.model.config import Config
@@ -23,7 +23,7 @@ def checkpoint(fresh, tmp_path_factory):
     return path
 
 
-def test_parameters(run):  # noqa: F811
+def test_parameters(run):
     lines = run("parameters").out.splitlines()
     assert any(re.search(r"all .* 124,439,808", line) for line in lines)
     assert any(re.search(r"without the position table .* 123,653,376", line) for line in lines)
@@ -32,7 +32,7 @@ def test_parameters(run):  # noqa: F811
     assert "810,960" in teaching
 
 
-def test_parameters_of_a_shape_of_ones_own(run):  # noqa: F811
+def test_parameters_of_a_shape_of_ones_own(run):
     result = run("parameters", *SHAPE, "--batch", 12, "--tokens-per-second", 10_000, "--peak-flops", 1e11)
     assert "413,312" in result.out
     assert re.search(r"cache, a token of a sequence .* 2,048", result.out)  # 2 · 2 · 128 · 4
@@ -42,7 +42,7 @@ def test_parameters_of_a_shape_of_ones_own(run):  # noqa: F811
     assert run("parameters", *SHAPE, "--untied").out.count("8,320") > run("parameters", *SHAPE).out.count("8,320")
 
 
-def test_parameters_refuses(run):  # noqa: F811
+def test_parameters_refuses(run):
     assert "width 128 cannot be cut into 5 heads" in refused(run("parameters", *SHAPE, "--heads", 5))
     assert "needs both" in refused(run("parameters", "--peak-flops", 1e12))
     for length in (65, 0):
@@ -54,12 +54,12 @@ def test_parameters_refuses(run):  # noqa: F811
         assert says in refused(result) and result.out == ""
 
 
-def test_heads_refuses_an_option_of_the_other_kind_of_source(run, checkpoint):  # noqa: F811
+def test_heads_refuses_an_option_of_the_other_kind_of_source(run, checkpoint):
     assert "leave --pass out" in refused(run("heads", checkpoint, "--pass", "round1"))
     assert "--pass, not --text" in refused(run("heads", "traces/training.json", "--text", "abc"))
 
 
-def test_attention(run):  # noqa: F811
+def test_attention(run):
     result = run("attention")
     tables = {name: [float(cell) for cell in re.findall(r"-?[\d.]+(?= │)", line)][-width:]
               for name, width, line in zip(("weights", "output"), (3, 4), last_rows(result.out), strict=True)}
@@ -71,7 +71,7 @@ def last_rows(text: str) -> list[str]:
     return [line for line in text.splitlines() if "token 2" in line][-2:]
 
 
-def test_heads_of_a_recording(run):  # noqa: F811
+def test_heads_of_a_recording(run):
     result = run("heads", "traces/training.json", "--top", 2)
     assert "pass evaluation.validation, 7 tokens" in result.out
     assert len(re.findall(r"block \d head \d", result.out)) == 4
@@ -79,7 +79,7 @@ def test_heads_of_a_recording(run):  # noqa: F811
     assert "choose one of first, again" in refused(run("heads", "traces/training.json", "--pass", "none"))
 
 
-def test_heads_of_checkpoints(run, checkpoint, tmp_path):  # noqa: F811
+def test_heads_of_checkpoints(run, checkpoint, tmp_path):
     result = run("heads", checkpoint, "--text", "Hi 你! Hi 你!")
     assert len(re.findall(r"block \d head \d", result.out)) == 16
     torch.manual_seed(0)
@@ -90,7 +90,7 @@ def test_heads_of_checkpoints(run, checkpoint, tmp_path):  # noqa: F811
     assert "the text is empty" in refused(run("heads", checkpoint, "--text", ""))
 
 
-def test_sample(run, checkpoint, fresh, tokenizer, tmp_path):  # noqa: F811
+def test_sample(run, checkpoint, fresh, tokenizer, tmp_path):
     options = ("--temperature", 0, "--max-new-tokens", 9)
     assert run("sample", checkpoint, "--prompt", "Hi", *options).out == "Hi 你!\n"
     both = run("sample", checkpoint, "--prompt", "Hi", "--prompt", "Hi 你", *options)
@@ -104,19 +104,19 @@ def test_sample(run, checkpoint, fresh, tokenizer, tmp_path):  # noqa: F811
     assert results == [shown.replace("\x1b", "␛") + "\n"] * 4
 
 
-def test_an_empty_prompt_starts_from_a_line_end(run, checkpoint):  # noqa: F811
+def test_an_empty_prompt_starts_from_a_line_end(run, checkpoint):
     options = ("--max-new-tokens", 3, "--temperature", 0)
     shown = run("sample", checkpoint, *options).out
     assert shown.startswith("\n")
     assert run("sample", checkpoint, "--prompt", "", *options).out == shown
 
 
-def test_sample_writes_what_the_model_writes(run, checkpoint, monkeypatch):  # noqa: F811
+def test_sample_writes_what_the_model_writes(run, checkpoint, monkeypatch):
     monkeypatch.setattr("tracer.library.generate.stream", lambda *_: iter(["a\tb\r\n", "[red]c\x1b[31m\x9b1m"]))
     assert run("sample", checkpoint, "--prompt", "x\ty").out == "x\tya\tb\r\n[red]c␛[31m␛[1m\n"
 
 
-def test_texts_where_the_locale_is_not_utf_8(run, checkpoint):  # noqa: F811
+def test_texts_where_the_locale_is_not_utf_8(run, checkpoint):
     """Python then hands over the bytes as lone surrogates."""
     options = ("--max-new-tokens", 1, "--temperature", 0)
     prompt = "Hi 你!"
@@ -128,7 +128,7 @@ def test_texts_where_the_locale_is_not_utf_8(run, checkpoint):  # noqa: F811
     assert "the prompt '\\udcff' is not UTF-8" in refused(run("sample", checkpoint, "--prompt", "\udcff", *options))
 
 
-def test_sample_refuses(run, checkpoint, tmp_path):  # noqa: F811
+def test_sample_refuses(run, checkpoint, tmp_path):
     assert "config.json is missing" in refused(run("sample", tmp_path))
     assert "hf download no/name" in refused(run("sample", "no/name"))
     for name in ("nothing.pt", "./nothing", f"{tmp_path}/nothing"):

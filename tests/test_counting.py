@@ -97,7 +97,8 @@ def kept_by_autograd(config: Config, batch: int, length: int) -> int:
 
 
 @pytest.mark.parametrize("config", [SMALL, replace(SMALL, dropout=0.1), replace(SMALL, blocks=5, heads=2),
-                                    replace(SMALL, vocabulary=999, tied=False), replace(SMALL, activation="gelu_tanh")],
+                                    replace(SMALL, vocabulary=999, tied=False), replace(SMALL, activation="gelu_tanh"),
+                                    replace(SMALL, norm="rms_norm"), replace(SMALL, norm="rms_norm", dropout=0.1)],
                          ids=str)
 @pytest.mark.parametrize(("batch", "length"), [(3, 32), (2, 16), (1, 32)])
 def test_activations_are_what_autograd_keeps(config, batch, length):

@@ -20,7 +20,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from runs import ALONE, SMALL, TRIALS, contents, generator
+from runs import ALONE, SMALL, TRIALS, generator
+from shared import files
 
 from tracer.errors import UserError
 from tracer.model.config import Config
@@ -181,13 +182,13 @@ def test_a_damaged_checkpoint_of_a_run_is_one_line(run_folder, tmp_path, command
         name = random.choice(["last.pt", "best.pt"])
         content, what, sealed_again = damaged(folder / name, random)
         (folder / name).write_bytes(content)
-        before, case = contents(folder), (seed, trial, name, what)
+        before, case = files(folder), (seed, trial, name, what)
         with Watched(case):
             good = one_line(command("sample", folder / name, "--max-new-tokens", 1), sealed_again, case)
             if name == "last.pt":
                 resumed = one_line(command("fit", "--resume", "--output", folder, "--updates", 3), sealed_again, case)
                 assert resumed <= good, case
-                assert resumed or contents(folder) == before, case
+                assert resumed or files(folder) == before, case
             else:
                 one_line(command("heads", folder, "--top", 1), sealed_again, case)
         if good:
@@ -211,7 +212,7 @@ def test_a_damaged_checkpoint_of_the_recorder_is_one_line(recorded, tmp_path, co
                                             ("sample", path, "--max-new-tokens", 1)], 2 if not sealed_again else 1):
                 one_line(command(*arguments), sealed_again, case)
         if not sealed_again:
-            assert set(contents(tmp_path)) == {"checkpoint.pt"}, case
+            assert set(files(tmp_path)) == {"checkpoint.pt"}, case
         shutil.rmtree(tmp_path)
         tmp_path.mkdir()
 
@@ -307,7 +308,7 @@ def test_a_state_that_is_not_finite_is_not_saved_over_a_good_one(recorded, tmp_p
     checkpoint.model.final_norm.bias.data[0] = math.inf
     with pytest.raises(UserError, match=r"parameters/final_norm\.bias is not finite after update 2: choose a smaller"):
         save_checkpoint(checkpoint, tmp_path / "checkpoint.pt")
-    assert contents(tmp_path) == {"checkpoint.pt": b"good"}
+    assert files(tmp_path) == {"checkpoint.pt": b"good"}
 
 
 def test_what_has_no_end_is_not_read(tmp_path):

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from test_gradients import CASES, Case, differences, forward, gradient_targets
+from operation_case import Case, differences, forward, gradient_targets
+from operation_cases import CASES
 from torch.nn import functional as F
 
 from tracer.format.verify import SAFETY

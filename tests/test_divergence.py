@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from runs import ALONE, SMALL, TRIALS, contents, generator, log_without_time, options, same_bits
+from runs import ALONE, SMALL, TRIALS, generator, log_without_time, options, same_bits
+from shared import files
 
 from tracer.model.finite import Diverged, all_finite, first_not_finite
 from tracer.trainer import fit
@@ -73,7 +74,7 @@ def good(prepared, tmp_path_factory) -> tuple[FitSettings, list[dict[str, bytes]
 
     def saving(best=False):
         save(best)
-        folders.append(contents(Path(settings.output)))
+        folders.append(files(Path(settings.output)))
 
     run._save = saving
     run.run()

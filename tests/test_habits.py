@@ -15,10 +15,6 @@ MOST_LINES = 350  # of a file
 MOST_LINES_OF_A_FUNCTION = 40
 WITHOUT_DOCSTRING = 5  # lines of a public function that may stand without one
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-LATER = ("tracer/ops/", "tracer/recording/", "tracer/model/fused.py", "tracer/model/layers.py",
-         "site_builder/", "bench/")  # types and docstrings to come
-# Files that are to be split.
-LONG = {"site_builder/map_layout.py", "tracer/recording/trace_builder.py"}
 
 
 def files(*folders: str, ending: str = ".py") -> list[Path]:
@@ -28,10 +24,6 @@ def files(*folders: str, ending: str = ".py") -> list[Path]:
 @cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
-
-
-def done(path: Path) -> bool:
-    return not name_of(path).startswith(LATER)
 
 
 def name_of(path: Path) -> str:
@@ -56,7 +48,7 @@ def untyped(node: Function, in_class: bool) -> list[str]:
 
 
 def test_every_function_says_its_types():
-    assert not [f"{name_of(path)}: {node.name} ({', '.join(missing)})" for path in files(*PACKAGES) if done(path)
+    assert not [f"{name_of(path)}: {node.name} ({', '.join(missing)})" for path in files(*PACKAGES)
                 for node, parent in functions(path) if (missing := untyped(node, isinstance(parent, ast.ClassDef)))]
 
 
@@ -67,7 +59,7 @@ def test_no_function_is_too_long_to_be_read_at_once():
 
 def test_a_public_function_of_some_length_says_what_it_is_for():
     """The `forward` of a module says it in its class."""
-    assert not [f"{name_of(path)}: {node.name}" for path in files(*PACKAGES, "bench") if done(path)
+    assert not [f"{name_of(path)}: {node.name}" for path in files(*PACKAGES, "bench")
                 for node, parent in functions(path) if isinstance(parent, ast.Module | ast.ClassDef)
                 and not node.name.startswith("_") and not getattr(parent, "name", "").startswith("_")
                 and node.name != "forward" and length(node) > WITHOUT_DOCSTRING and not ast.get_docstring(node)]
@@ -81,7 +73,7 @@ def test_no_file_is_long():
     every = files(*PACKAGES, "bench") + files("static", ending=".js") + files("static", ending=".css") + files(
         "templates", ending=".html")
     long = {name_of(path) for path in every if path.read_text(encoding="utf-8").count("\n") > MOST_LINES}
-    assert long <= LONG
+    assert long == set()
 
 
 def test_nothing_of_debugging_is_left():

@@ -11,7 +11,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_gradients import CASES, Case, compute, forward
+from operation_case import Case, compute, forward
+from operation_cases import CASES
 
 from site_builder.data import route_data
 from site_builder.modules import import_map

@@ -1,8 +1,12 @@
 """A kind is enough to train with: what a norm or an activation states in its file is all that a model needs of it."""
 
 import ast
+import html
 import inspect
+import re
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +16,8 @@ from test_derive import derived
 from variants import NEW_NORM, a_new_norm, recorded, small
 
 from site_builder.build import build
+from site_builder.language import languages
+from site_builder.notation import source
 from site_builder.source import torch_sources
 from tracer.errors import UserError
 from tracer.format.files import save
@@ -25,8 +31,11 @@ from tracer.model.pretrained import save_pretrained
 from tracer.ops import KINDS, Computation, evaluate, expand_ellipsis
 from tracer.ops.language import ELLIPSIS
 from tracer.ops.registry import kinds_for
+from tracer.trainer.checkpoints import load_run, save_run
 from tracer.trainer.fit import Fit
+from tracer.trainer.settings import LAST
 
+ROOT = Path(__file__).resolve().parent.parent
 CONFIG = Config(vocabulary=31, context=12, width=24, heads=3, blocks=2, dropout=0.0)
 PLACES = [(place, kind) for place in ("activation", "norm") for kind in (*kinds_for(place), NEW_NORM)
           if kind != NEW_NORM or place == "norm"]
@@ -148,7 +157,19 @@ def test_a_run_is_trained_with_another_norm_and_resumed(settings):
         assert Fit(settings, ALONE, resume=True).done == settings.updates
 
 
-@pytest.mark.parametrize("change", [{"activation": "gelu_tanh"}], ids=str)
+def test_a_run_that_was_saved_before_kinds_were_settings_is_gone_on_with(settings):
+    Fit(settings, ALONE).run()
+    path = Path(settings.output) / LAST
+    saved = load_run(path)
+    said = saved.settings.without_place()
+    older = {name: value for name, value in said.items() if name not in ("activation", "norm")}
+    saved.settings = SimpleNamespace(without_place=lambda: older)
+    save_run(saved, [path])
+    assert load_run(path).settings == settings
+    assert Fit(settings, ALONE, resume=True).done == settings.updates
+
+
+@pytest.mark.parametrize("change", [{"activation": "gelu_tanh"}, {"norm": "rms_norm"}], ids=str)
 def test_a_kind_is_recorded_verified_and_shown(change, tokenizer, tmp_path):
     traces = recorded(small(**change), tokenizer)
     kind = next(iter(change.values()))
@@ -157,6 +178,52 @@ def test_a_kind_is_recorded_verified_and_shown(change, tokenizer, tmp_path):
         assert [check for check in verify(load(tmp_path / "traces" / f"{route}.json")) if check.problem] == []
         assert any(operation.kind == kind for operation in trace.operations.values()), route
     site = build(tmp_path / "traces", tmp_path / "site").parent
-    for language in ("en", "zh"):
-        page = (site / language / "training.html").read_text("utf-8")
-        assert "tanh" in page
+    for code, language in languages().items():
+        page = html.unescape((site / code / "training.html").read_text("utf-8"))
+        for key in (kind, f"{kind}, backward"):
+            assert language.prose[key].title in page, key
+        assert source(kind, language) in page
+
+
+# RMSNorm, the worked example ---------------------------------------------------------------------------
+
+def test_rms_norm_and_its_gradients_are_those_of_torch():
+    """`torch.nn.RMSNorm` with autograd, against our module and against the gradients derived from our equations."""
+    torch.manual_seed(4)
+    theirs, ours = torch.nn.RMSNorm(24, eps=1e-5).double(), make_norm(replace(CONFIG, norm="rms_norm")).double()
+    torch.nn.init.normal_(theirs.weight)
+    ours.load_state_dict(theirs.state_dict())
+    x, d_out = torch.randn(5, 24).double(), torch.randn(5, 24).double()
+    made = []
+    for module in (theirs, ours):
+        leaf = x.clone().requires_grad_()
+        out = module(leaf)
+        out.backward(d_out)
+        made.append({"out": out.detach(), "d_x": leaf.grad, "d_weight": module.weight.grad})
+    known = operands_of(ours, x) | {"d_out": d_out.numpy()}
+    for target, wanted in made[0].items():
+        torch.testing.assert_close(made[1][target], wanted, rtol=1e-12, atol=1e-12)
+        found = run(KINDS["rms_norm"].targets[target], known, ours, wanted.shape)
+        np.testing.assert_allclose(found.value, wanted.numpy(), rtol=1e-11, atol=1e-12)
+
+
+def test_rms_norm_is_two_files_of_forty_lines():
+    files = [path for folder in ("tracer", "site_builder", "static", "templates") for path in (ROOT / folder).rglob("*")
+             if path.suffix in (".py", ".md", ".toml", ".js", ".html") and re.search(
+                 r"(?i)rms.?norm", path.read_text("utf-8"))]
+    assert files == [ROOT / "tracer/ops/rms_norm.py", ROOT / "site_builder/languages/rms_norm.md"]
+    assert sum(len(path.read_text("utf-8").splitlines()) for path in files) <= 40
+
+
+def test_the_command_line_takes_a_kind_and_refuses_another(command, tmp_path):
+    status, _, told = command("record", "--norm", "softmax", "--output", tmp_path / "out")
+    assert status == 2 and told.strip() == "error: norm must be one of layer_norm, rms_norm, not 'softmax'"
+    status, _, told = command("fit", "--activation", "relu", "--output", tmp_path / "out")
+    assert status == 2 and told.strip() == "error: activation must be one of gelu, gelu_tanh, not 'relu'"
+    assert not (tmp_path / "out").exists()
+    status, said, _ = command("record", "--norm", "rms_norm", "--activation", "gelu_tanh", "--updates", 1, "--width", 4,
+                              "--blocks", 1, "--text", "a", "--validation-text", "a", "--prompt", "a",
+                              "--max-new-tokens", 1, "--output", tmp_path / "out")
+    assert status == 0 and "wrote" in said
+    config = load(tmp_path / "out" / "generation.json").make["config"]
+    assert (config["norm"], config["activation"]) == ("rms_norm", "gelu_tanh")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 from made_again import differences, first_update_arrays, pinned, same_bits
+from shared import files
 
 from tracer.format.files import save
 from tracer.format.trace import Trace
@@ -66,7 +67,3 @@ def test_recording_twice_gives_the_same_bytes(fresh, tokenizer, tmp_path):
 def save_both(folder: Path, training: Trace, generation: Trace) -> None:
     save(training, folder / "training.json")
     save(generation, folder / "generation.json")
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}

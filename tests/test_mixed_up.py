@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from runs import ALONE, contents, options
+from runs import ALONE, options
+from shared import files
 
 from tracer.recording.checkpoint import save_checkpoint
 from tracer.trainer.fit import Fit
@@ -35,9 +36,9 @@ def test_a_folder_holds_one_kind_of_thing(places, settings, command):
             (recording, "data", "holds prepared data: choose another --output for recordings"),
             (("experiment", "depth", "--runs"), "run", "holds a run: choose another --runs for runs"),
             (("experiment", "depth", "--runs"), "set", "holds recordings: choose another --runs for runs")):
-        before = contents(places[folder])
+        before = files(places[folder])
         assert command(*arguments, places[folder]) == (2, "", f"error: {places[folder]} {says}\n")
-        assert contents(places[folder]) == before
+        assert files(places[folder]) == before
 
 
 def test_a_checkpoint_of_another_kind_is_called_by_its_name(places, command):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from shared import common_folder, shared_folder
+from shared import files as tree
 
 from site_builder import cli as builder
 from site_builder import two_routes
@@ -77,10 +78,6 @@ def two_routes_in(package, tmp_path):
                               env=environment | {"PYTHONPATH": path, "PYTHONUTF8": "1"})
 
     return call
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 # What is in it ---------------------------------------------------------------------------------------

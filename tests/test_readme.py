@@ -132,3 +132,14 @@ def test_the_version_is_the_same_everywhere_and_its_changes_are_told():
     project = tomllib.loads(text("pyproject.toml"))["project"]
     newest = re.search(r"^## (\S+), \d{4}-\d\d-\d\d", text("CHANGELOG.md"), re.MULTILINE)
     assert project["version"] == tracer.__version__ == newest[1]
+
+
+LISTED = re.compile(r"`([\w/.]+)`[^`\n]*:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_the_files_that_are_listed_are_as_they_are():
+    listed = LISTED.findall(text("CONTRIBUTING.md"))
+    assert [name for name, _ in listed] == ["tracer/ops/rms_norm.py", "site_builder/languages/rms_norm.md"]
+    for name, content in listed:
+        assert content == text(name)
+    assert sum(content.count("\n") for _, content in listed) <= 40

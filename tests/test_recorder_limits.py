@@ -1,15 +1,14 @@
 """What the recorder cannot see is said or refused; it keeps nothing, and is in nobody's way."""
 
 import copy
-import dataclasses
 import gc
 import io
 import weakref
-from collections.abc import Mapping
 
 import numpy as np
 import pytest
 import torch
+from recorder_models import Custom, Output
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -238,26 +237,6 @@ def test_a_hook_that_changes_a_gradient_in_place_does_not_reach_what_was_recorde
 
 
 # Recorded --------------------------------------------------------------------------------------------
-
-@dataclasses.dataclass
-class Output:
-    logits: torch.Tensor
-    more: tuple = ()
-
-
-class Custom(Mapping):
-    def __init__(self, **items):
-        self.content = items
-
-    def __getitem__(self, key):
-        return self.content[key]
-
-    def __iter__(self):
-        return iter(self.content)
-
-    def __len__(self):
-        return len(self.content)
-
 
 @pytest.mark.parametrize("make", [lambda **parts: Output(parts["logits"], (parts["b"],)), Custom])
 def test_data_classes_and_mappings_are_outputs_and_inputs(make):

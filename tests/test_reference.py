@@ -114,7 +114,7 @@ def shapes_by_hand() -> dict[str, tuple[int, ...]]:
 
 def test_parameters(training):
     shapes = shapes_by_hand()
-    assert training.make["parameters"] == list(shapes)
+    assert [(one.name, one.arrays["initial"]) for one in training.parameters] == [(name, name) for name in shapes]
     assert {name: training.arrays[name].shape for name in shapes} == shapes
     count = sum(math.prod(shape) for shape in shapes.values())
     assert count == training.summary["parameters"] == 810_960

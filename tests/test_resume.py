@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from runs import ALONE, SMALL, contents, last, log_without_time, same_bits
+from runs import ALONE, SMALL, last, log_without_time, same_bits
+from shared import files
 
 from tracer.errors import UserError
 from tracer.storage.lock import Busy, is_locked, locked
@@ -153,7 +154,7 @@ def test_what_a_run_is_resumed_from_is_what_it_writes_to(two_updates, tmp_path, 
         value = str(original) if stored == "original" else stored
         with (original / "settings.toml").open("a", encoding="utf-8") as file:
             file.write(f"output = {json.dumps(value)}\n")
-    before = contents(original)
+    before = files(original)
     if way == "symbolic":
         shutil.copytree(original, tmp_path / "deep" / "copy", copy_function=os.symlink)
         folder = tmp_path / "deep" / "copy"
@@ -163,7 +164,7 @@ def test_what_a_run_is_resumed_from_is_what_it_writes_to(two_updates, tmp_path, 
     monkeypatch.chdir(folder.parent)
     status, _, err = command("fit", "--resume", "--output", "copy", "--updates", 4)
     assert status == 0, err
-    assert (contents(original) if original.exists() else before) == before
+    assert (files(original) if original.exists() else before) == before
     assert load_run(folder / "last.pt").update == 4
     assert not (tmp_path / "deep" / "elsewhere").exists() and not Path("run").exists()
     whole = copied(two_updates, tmp_path / "whole")
@@ -173,11 +174,11 @@ def test_what_a_run_is_resumed_from_is_what_it_writes_to(two_updates, tmp_path, 
 
 
 def test_the_settings_of_a_run_lead_no_other_run_into_its_folder(two_updates, tmp_path, monkeypatch, command):
-    before = contents(two_updates)
+    before = files(two_updates)
     monkeypatch.chdir(tmp_path)
     status, _, err = command("fit", "--config", two_updates / "settings.toml", "--updates", 1)
     assert status == 0, err
-    assert load_run(Path("run") / "last.pt").update == 1 and contents(two_updates) == before
+    assert load_run(Path("run") / "last.pt").update == 1 and files(two_updates) == before
 
 
 # One process a folder ------------------------------------------------------------------------------------
@@ -188,11 +189,11 @@ def test_a_second_process_is_refused_and_the_first_goes_on(two_updates, tmp_path
     seen = []
 
     def meanwhile(update):
-        before = contents(folder)
+        before = files(folder)
         for resume in (["--resume"], []):
             assert command("fit", *resume, "--output", folder) == (2, "", says)
         assert command("sample", folder, "--max-new-tokens", 2)[0] == 0  # reading is free
-        assert contents(folder) == before
+        assert files(folder) == before
         seen.append(update.number)
 
     Fit(resumed_settings(folder, {"updates": 4}), ALONE, resume=True).run(meanwhile)
@@ -205,10 +206,10 @@ def test_a_process_that_began_before_another_one_ended_does_not_undo_it(two_upda
     for own, resume in ((settings, False), (resumed_settings(folder, {"updates": 4}), True)):
         first, second = Fit(own, ALONE, resume), Fit(own, ALONE, resume)
         first.run()
-        before = contents(Path(own.output))
+        before = files(Path(own.output))
         with pytest.raises(UserError, match=r"another process has trained in .* meanwhile: give the command again"):
             second.run()
-        assert contents(Path(own.output)) == before
+        assert files(Path(own.output)) == before
 
 
 def test_two_processes_that_start_at_once(settings):

@@ -4,15 +4,14 @@ import itertools
 import os
 import random
 import shutil
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from shared import files
 from trials import TRIALS
 
 from site_builder import build as build_module
-from tracer.cli import commands as cli
 from tracer.cli import record as cli_record
 from tracer.errors import UserError
 from tracer.format import origin
@@ -57,27 +56,8 @@ def sets(tokenizer, tmp_path_factory) -> tuple[Set, Set]:
     return tuple(record(tokenizer, tmp_path_factory.mktemp(f"set{seed}"), seed) for seed in (1, 2))
 
 
-@pytest.fixture
-def run(monkeypatch, capfd):
-    def call(*arguments) -> tuple[int, str]:
-        """Exit status and standard error of a command of `python -m tracer`."""
-        monkeypatch.setattr(sys, "argv", ["tracer", *map(str, arguments)])
-        status = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            status = stop.code or 0
-        return status, capfd.readouterr().err
-
-    return call
-
-
 def copied(one: Set, folder: Path) -> Path:
     return Path(shutil.copytree(one.folder, folder))
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 # Of one training -------------------------------------------------------------------------------------
@@ -112,7 +92,8 @@ def test_a_mixture_is_refused_by_both_commands(sets, tmp_path, run, mixed):
         shutil.copytree(sets[number].folder / "arrays", folder / "arrays", dirs_exist_ok=True)
         shutil.copy(sets[number].folder / f"{route}.json", folder)
     wrong = next(route for route, number in zip(ROUTES, mixed, strict=True) if number != mixed[0])
-    status, error = run("verify", folder)
+    refused = run("verify", folder)
+    status, error = refused.status, refused.err
     assert status == 2 and error.count("\n") == 1
     assert f"{folder / wrong}.json was made from another training than training.json: run `python -m tracer " in error
     with pytest.raises(UserError) as refusal:
@@ -123,13 +104,13 @@ def test_a_mixture_is_refused_by_both_commands(sets, tmp_path, run, mixed):
 
 def test_a_mixture_without_the_training_is_refused_and_a_set_is_not(sets, tmp_path, run):
     folder = copied(sets[0], tmp_path / "traces")
-    assert run("verify", "--brief", folder)[0] == 0
+    assert run("verify", "--brief", folder).status == 0
     (folder / "training.json").unlink()
-    assert run("verify", "--brief", folder)[0] == 0  # one generation, written by `generate` with a checkpoint elsewhere
+    assert run("verify", "--brief", folder).status == 0  # one generation, with a checkpoint elsewhere
     shutil.copytree(sets[1].folder / "arrays", folder / "arrays", dirs_exist_ok=True)
     shutil.copy(sets[1].folder / "long.json", folder)
-    assert "long.json was made from another training than generation.json" in run("verify", folder)[1]
-    assert run("verify", "--brief", folder / "long.json")[0] == 0  # by itself it is what it was
+    assert "long.json was made from another training than generation.json" in run("verify", folder).err
+    assert run("verify", "--brief", folder / "long.json").status == 0  # by itself it is what it was
 
 
 def test_other_initial_values_are_no_part_of_the_set(sets):
@@ -158,12 +139,13 @@ def test_generate_does_not_write_beside_another_training(sets, tmp_path, run):
     folder = copied(sets[0], tmp_path / "traces")
     before = files(folder)
     foreign = sets[1].folder / "checkpoint.pt"
-    status, error = run("generate", "--checkpoint", foreign, "--max-new-tokens", 1, "-o", folder)
+    refused = run("generate", "--checkpoint", foreign, "--max-new-tokens", 1, "-o", folder)
+    status, error = refused.status, refused.err
     assert (status, error.count("\n")) == (2, 1)
     assert f"{foreign} is not the checkpoint that {folder / 'training.json'} ended in: choose another --output" in error
     assert files(folder) == before
-    assert run("generate", "--max-new-tokens", 1, "--temperature", 2, "-o", folder)[0] == 0  # its own
-    assert run("generate", "--checkpoint", foreign, "--max-new-tokens", 1, "-o", tmp_path / "other")[0] == 0
+    assert run("generate", "--max-new-tokens", 1, "--temperature", 2, "-o", folder).status == 0  # its own
+    assert run("generate", "--checkpoint", foreign, "--max-new-tokens", 1, "-o", tmp_path / "other").status == 0
     assert sorted(path.name for path in (tmp_path / "other").iterdir()) == ["arrays", "generation.json", "long.json"]
 
 

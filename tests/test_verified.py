@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import orjson
 import pytest
+from recorded_numbers import THOUSANDTH, TRACES, changed, leaves, put
+from shared import files
 from trials import TRIALS
 
 from site_builder import cli, stamp, verified
@@ -19,16 +21,12 @@ from site_builder.listing import LIST
 from tracer import resources
 from tracer.errors import UserError
 from tracer.format import origin
-from tracer.format.experiment_figures import finish, hashes, verify_experiment
-from tracer.format.experiments import check_experiment
 from tracer.format.files import save
 from tracer.format.load import load
 from tracer.format.trace import content_hash
 from tracer.format.verify import Check
 
-TRACES = Path(__file__).resolve().parent.parent / "traces"
 ROUTES = ("training", "generation", "long")
-THOUSANDTH = 1e-3
 
 
 @pytest.fixture
@@ -61,10 +59,6 @@ def change_value(path: Path, name: str, index: int, to: float) -> None:
     body = orjson.loads(path.read_bytes())
     body["arrays"][name]["values"][index] = to
     path.write_bytes(orjson.dumps(body))
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 # A build ---------------------------------------------------------------------------------------------
@@ -108,25 +102,6 @@ def refusal(traces: Path, routes=ROUTES) -> str:
         read_all(traces, routes)
     assert len(str(caught.value).splitlines()) == 1
     return str(caught.value)
-
-
-def leaves(value, path=()):
-    """Places and values of all numbers in JSON."""
-    if isinstance(value, dict | list):
-        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from leaves(item, (*path, key))
-    elif type(value) in (int, float):
-        yield path, value
-
-
-def changed(value: float) -> float:
-    return value + 1 if type(value) is int else value * (1 + THOUSANDTH) or THOUSANDTH
-
-
-def put(body, path: tuple, value) -> None:
-    for key in path[:-1]:
-        body = body[key]
-    body[path[-1]] = value
 
 
 def damage_array(body: dict, folder: Path, draw: random.Random) -> str:
@@ -363,63 +338,3 @@ def test_the_stamp_reads_what_is_imported_by_the_builder():
             if name.split(".")[0] in ("site_builder", "tracer") and getattr(module, "__file__", None)]
     assert len(ours) > 40
     assert [path for path in ours if path.resolve() not in stamped] == []
-
-
-# Experiments -----------------------------------------------------------------------------------------
-
-EXPERIMENTS = sorted(path.stem for path in (TRACES / "experiments").glob("*.json"))
-# What was measured or given: nothing else in the file can give it again, the hash alone holds it.
-MEASURED = {("make", "text", "characters"), ("make", "tokens", "train"), ("make", "tokens", "validation"),
-            ("make", "sample", "tokens"), ("make", "sample", "temperature"), ("make", "threads"), ("make", "rounds"),
-            ("make", "seed"), ("make", "config", "dropout")}
-
-
-def is_measured(path: tuple) -> bool:
-    """Losses and seconds but those of the summary, and settings that no number of the file follows from."""
-    free = {"context", "width", "heads", "updates", "evaluate_every"}
-    setting = path[:2] == ("make", "settings") and path[-1] not in free
-    column = path[-2:-1] in (("loss",), ("train",), ("validation",)) and path[0] == "runs"
-    return path in MEASURED or setting or column or path[-1] in (
-        "training_seconds", "seconds_per_update", "cached_seconds", "uncached_seconds")
-
-
-def refused_experiment(body: dict, path: Path) -> str:
-    """What `verified` says of the experiment in memory; empty when it is read."""
-    try:
-        check_experiment(body)
-        verified._refuse_wrong(path, verify_experiment(body), "again")
-    except UserError as error:
-        assert len(str(error).splitlines()) == 1
-        return str(error)
-    return ""
-
-
-@pytest.mark.parametrize("stem", EXPERIMENTS)
-def test_any_changed_number_of_an_experiment_is_refused_and_named(stem):
-    """With the hashes as they were: every number, by its place.  With hashes made anew: all but what was measured."""
-    path = TRACES / "experiments" / f"{stem}.json"
-    body = orjson.loads(path.read_bytes())
-    recorded, places, draw = body["sha256"], list(leaves(body)), random.Random(1)
-    assert refused_experiment(body, path) == ""
-    for place, value in draw.sample(places, min(len(places), 100 * TRIALS)):
-        put(body, place, changed(value))
-        said = refused_experiment(body, path)
-        words = {*said.replace(":", " ").replace(".", " ").replace("'", " ").split()}
-        assert {*map(str, place)} & words, (place, said)
-        if not is_measured(place):
-            body["sha256"] = hashes(body)
-            assert refused_experiment(body, path), place
-        put(body, place, value)
-        body["sha256"] = recorded
-
-
-@pytest.mark.parametrize("stem", EXPERIMENTS)
-def test_only_what_was_measured_is_held_by_a_hash_alone(stem):
-    """Everything that the test above leaves out is really free: the list is no longer than it must be."""
-    body = orjson.loads((TRACES / "experiments" / f"{stem}.json").read_bytes())
-    places = [(place, value) for place, value in leaves(body) if is_measured(place)]
-    assert places
-    for place, value in random.Random(2).sample(places, min(len(places), 60 * TRIALS)):
-        put(body, place, changed(value))
-        assert refused_experiment(finish(body), Path()) == "", place
-        put(body, place, value)

@@ -16,6 +16,7 @@ WHOLE = {"count", "head_width", "heads", "length", "merged", "offset", "position
 
 
 def validate(trace: Trace) -> None:
+    """Raises `UserError` for the first thing that does not fit: names, shapes, order, the structure of its route."""
     lengths = {name: len(trace.label_list(name)) for name in trace.labels}
     for array in trace.arrays.values():
         _validate_array(trace, array, lengths)

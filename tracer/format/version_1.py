@@ -58,7 +58,7 @@ def _outline_hash(body: dict[str, Any]) -> str:
     return hashlib.sha256(orjson.dumps(outline, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def _with_moments(old: dict) -> dict:
+def _with_moments(old: dict[str, Any]) -> dict[str, Any]:
     """With the moments before AdamW's update, which was the first: version 1 held them to be zero without saying so."""
     arrays, steps, before = dict(old["arrays"]), [], {}
     for one in old["steps"]:
@@ -156,7 +156,7 @@ class _Upgrade:
         path = found["plain"] or found["path"]
         for name in ("adamw", "parameters"):
             if path.startswith(f"{name}."):
-                of = next(one for one in self.parameters if f"{name}.{one['name']}" == path)
+                of = {f"{name}.{one['name']}": one for one in self.parameters}[path]
                 return {"kind": "adamw" if name == "adamw" else "change", "role": of["role"], "of": of["name"],
                         "direction": "update" if name == "adamw" else "", "block": of.get("block")}
         text, _, part = path.partition(".")

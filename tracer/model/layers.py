@@ -28,7 +28,7 @@ Module = TypeVar("Module", bound=nn.Module)
 
 def in_role(role: str, module: Module) -> Module:
     """The module, which says from now on what it is for (`tracer.format.roles`)."""
-    module.role = role
+    setattr(module, "role", role)  # noqa: B010  (torch says that attributes of a module are tensors and modules)
     return module
 
 

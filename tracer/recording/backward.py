@@ -7,7 +7,7 @@ from torch import Tensor
 from tracer.format.files import INLINE_LIMIT
 from tracer.format.trace import Step
 from tracer.ops import KINDS
-from tracer.recording.forward import RecordedPass, own_parameter, place_of
+from tracer.recording.forward import RecordedPass, kind_of, own_parameter, place_of
 from tracer.recording.recorder import Call
 from tracer.recording.trace_builder import TraceBuilder
 
@@ -44,7 +44,7 @@ class _Backward:
 
     def differentiable(self, call: Call) -> list[str]:
         """Operands of the call that received a gradient through it."""
-        targets = [t[2:] for t in KINDS[call.module.kind].targets if t.startswith("d_")]
+        targets = [t[2:] for t in KINDS[kind_of(call)].targets if t.startswith("d_")]
         own = {own_parameter(call, o) for o in targets}
         return [o for o in targets if (call.path, o) in self.run.recorder.use_gradients
                 or (o not in call.inputs and own_parameter(call, o) in own & self.total.keys())]
@@ -79,11 +79,11 @@ class _Backward:
     def add_operation(self, name: str, call: Call, operand: str, value: str, numbers: Tensor | None, step: Step,
                  derived: bool = False) -> None:
         target = f"d_{operand}"
-        operands = {o: self.gradient_operand(call, o) for o in KINDS[call.module.kind].operands(target)}
+        operands = {o: self.gradient_operand(call, o) for o in KINDS[kind_of(call)].operands(target)}
         of = self.builder.trace.arrays[self.run.array_name(value)]
         data = None if numbers is None else self.run.unbatched(numbers, of.axes)
         derived = derived or data is None or ("@" in name and data.size > INLINE_LIMIT)
-        self.builder.operation(name, call.module.kind, operands, data, of.axes, target=target, shape=of.shape,
+        self.builder.operation(name, kind_of(call), operands, data, of.axes, target=target, shape=of.shape,
                           settings=call.settings, derived=derived, labels=of.labels)
         step.operations.append(name)
 
@@ -100,8 +100,8 @@ class _Backward:
             return
         count, total = before.count + 1, self.run.gradient_name(value)
         last = count == len(self.uses[value])
-        known = before.numbers is not None and part is not None
-        numbers = self.total[value] if last else before.numbers + part if known else None
+        known = None if before.numbers is None or part is None else before.numbers + part
+        numbers = self.total[value] if last else known
         made = total if last else f"{total}@{count}"
         of = self.builder.trace.arrays[self.run.array_name(value)]
         self.builder.operation(made, "gradient_sum", {"first": before.name, "second": name},

@@ -59,7 +59,7 @@ class CachedRounds:
             shift = before.shape[1] + 1 - after.shape[1]
             before, after = before[:, shift:], after[:, : before.shape[1] - shift]
             tokens = self.builder.label(f"{prefix}.before",
-                                        self.builder.trace.labels[f"{prefix}.tokens"][: after.shape[1]])
+                                        self.builder.trace.label_list(f"{prefix}.tokens")[: after.shape[1]])
             for output, values in (("equal", (before == after).sum(axis=-1)),
                                    ("apart", abs(after - before).max(axis=-1))):
                 step.operations.append(self.builder.operation(
@@ -72,7 +72,7 @@ class CachedRounds:
         if self.cache.length < self.cache.capacity:
             return
         step = self.builder.step(f"{prefix}.slide", "drop_rows", of_pass=self.now)
-        labels = self.builder.label(f"{prefix}.slide", self.builder.trace.labels[tokens][:-1])
+        labels = self.builder.label(f"{prefix}.slide", self.builder.trace.label_list(tokens)[:-1])
         for block, layer in zip(self._attentions(), self.cache.layers, strict=True):
             for part, store in zip(PARTS, layer.store, strict=True):  # (B, H, capacity, D/H) each
                 store[:, :, :-1] = store[:, :, 1:].clone()
@@ -103,7 +103,7 @@ class CachedRounds:
         step = self.builder.step(f"{prefix}.cached.embedding", role="embedding", of_pass=self.now,
                                  direction="forward")
         self.now.arrays["ids"] = f"{prefix}.cached.ids"
-        labels = {"position": self.builder.label(f"{tokens}.last", self.builder.trace.labels[tokens][-1:])}
+        labels = {"position": self.builder.label(f"{tokens}.last", self.builder.trace.label_list(tokens)[-1:])}
         step.operations.append(self.builder.operation(
             f"{prefix}.cached.ids", "window", {"ids": f"{prefix}.ids"}, ids[-1:], ("position",),
             settings={"offset": len(ids) - 1}, labels=labels))

@@ -52,7 +52,8 @@ def record_first_update(model: GPT, optimizer: torch.optim.Optimizer, x: Tensor,
         loss = forward(recorder, model, x, y)
         loss.backward()
     series.note_loss(loss.item())
-    gradients = {name: p.grad for name, p in model.named_parameters()}  # held: `zero_grad` only lets go of them
+    # Held here: `zero_grad` only lets go of them.
+    gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
     optimizer.step()
     after = snapshot(model, optimizer)
     optimizer.zero_grad()
@@ -105,12 +106,12 @@ def _add_receipt(builder: TraceBuilder, update: FirstUpdate) -> None:
 def _add_prediction(builder: TraceBuilder, update: FirstUpdate) -> None:
     """Σ gradient · change, parameter by parameter, as a running total."""
     step = builder.step("receipt.predicted", "predicted_change")
-    total, previous = torch.zeros(()), None
+    total, previous = torch.zeros(()), ""
     for name, before in update.before.parameters.items():
         change = update.after.parameters[name] - before
         total = total + (update.gradients[name] * change).sum()
         operands = {"gradient": f"grad.{name}", "before": name, "after": f"adamw.{name}.after"}
-        target = "first" if previous is None else "running"
+        target = "running" if previous else "first"
         if previous:
             operands["previous"] = previous
         last = name == next(reversed(update.before.parameters))
@@ -130,7 +131,7 @@ def _chapter_of(model: GPT, path: str) -> tuple[str, str, int | None]:
 
 
 def _used_labels(builder: TraceBuilder, used_ids: list[int]) -> dict[str, str]:
-    vocabulary = builder.trace.labels["vocabulary"]
+    vocabulary = builder.trace.label_list("vocabulary")
     return {"used_row": builder.label("used_rows", [vocabulary[i] for i in used_ids])}
 
 

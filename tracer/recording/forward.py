@@ -38,7 +38,7 @@ class RecordedPass:
     derived: frozenset[str] = frozenset()
     shown_in: Callable[[str], tuple[str, str]] | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.parameter_names = {name for name, _ in self.model.named_parameters()}
 
     def array_name(self, name: str) -> str:
@@ -76,10 +76,10 @@ class RecordedPass:
         found = {}
         for axis, length in zip(axes, shape, strict=True):
             name = wanted.get(axis)
-            if name and len(builder.trace.labels.get(name, ())) == length:
+            if name in builder.trace.labels and len(builder.trace.label_list(name)) == length:
                 found[axis] = name
             elif axis in ("position", "query_position") and length == 1:
-                found[axis] = builder.label(f"{self.tokens}.last", builder.trace.labels[self.tokens][-1:])
+                found[axis] = builder.label(f"{self.tokens}.last", builder.trace.label_list(self.tokens)[-1:])
         return found
 
 
@@ -91,7 +91,12 @@ def block_of(path: str) -> int | None:
 
 def place_of(call: Call) -> dict[str, Any]:
     """Kind, role and block of the called module."""
-    return {"kind": call.module.kind, "role": getattr(call.module, "role", ""), "block": block_of(call.path)}
+    return {"kind": kind_of(call), "role": getattr(call.module, "role", ""), "block": block_of(call.path)}
+
+
+def kind_of(call: Call) -> str:
+    """The kind of operation that the called module says it is."""
+    return str(getattr(call.module, "kind", ""))
 
 
 def own_parameter(call: Call, operand: str) -> str:
@@ -169,7 +174,7 @@ def add_forward(builder: TraceBuilder, run: RecordedPass,
 
 
 def _add_call(builder: TraceBuilder, run: RecordedPass, call: Call, step: Step) -> None:
-    kind = call.module.kind
+    kind = kind_of(call)
     targets = KINDS[kind].targets
     for output in [*(o for o in call.outputs if o not in targets), *(t for t in targets if t in call.outputs)]:
         made = call.outputs[output]

@@ -40,7 +40,7 @@ class GenerationJob:
     seed: int = 7
     max_new_tokens: int = 10
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.max_new_tokens < 1:
             raise UserError(f"max-new-tokens must be at least 1, not {self.max_new_tokens}")
         if self.top_k > MOST_CANDIDATES:
@@ -144,7 +144,7 @@ class _Rounds:
         next(self.multinomial)
         self.now = Pass("round")  # of the round that is being recorded
         self.ids_name = "text.ids"
-        self.held_name: str | None = None
+        self.held_name = ""  # of the bytes that wait for more, where there are some
         self.decoder = IncrementalDecoder(tokenizer)
 
     def run(self, number: int, uniform: Tensor) -> str:
@@ -232,7 +232,7 @@ class _Rounds:
         complete = len(whole) - len(self.decoder.pending)
         step.operations.append(self._made("complete", self.builder.operation(
             f"{prefix}.complete", "complete_bytes", {"bytes": f"{prefix}.bytes"}, complete)))
-        self.held_name = None
+        self.held_name = ""
         if self.decoder.pending:
             self.held_name = f"{prefix}.held"
             step.operations.append(self._made("held", self.builder.operation(

@@ -4,8 +4,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.hooks import RemovableHandle
 
-from tracer.model.gpt import GPT
+from tracer.model.gpt import GPT, Block
 from tracer.recording.trace_builder import TraceBuilder
 
 
@@ -21,30 +22,32 @@ class Series:
         self.probabilities: list[Tensor] = []
         self.rows: list[Tensor] = []
         self.attention: dict[str, list[Tensor]] = {}
-        self._handles: list = []
+        self._handles: list[RemovableHandle] = []
 
-    def __enter__(self):
+    def __enter__(self) -> "Series":
         self._handles.append(self.model.register_forward_pre_hook(self._note_rows))
         self._handles.append(self.model.cross_entropy.register_forward_hook(
             lambda module, args, result: self.probabilities.append(module.details["target_probability"][0])))
         for number, block in enumerate(self.model.blocks):
+            assert isinstance(block, Block)
             maps = self.attention.setdefault(f"blocks.{number}", [])
             self._handles.append(block.attention.softmax.register_forward_hook(
                 lambda module, args, result, maps=maps: maps.append(result.detach()[0].clone())))
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
 
-    def _note_rows(self, module, args) -> None:
+    def _note_rows(self, _module: object, _given: object) -> None:
         self.rows.append(self.model.token_embedding.weight.detach()[self.used_ids].clone())
 
     def note_loss(self, loss: float) -> None:
         self.losses.append(loss)
 
     def add_to(self, builder: TraceBuilder) -> None:
+        """The chapter of all updates."""
         builder.chapter("updates", "updates")
         tokens = {"position": "tokens"}
         pair = {"query_position": "tokens", "key_position": "tokens"}

@@ -49,7 +49,7 @@ def _add_merges(builder: TraceBuilder, tokenizer: Tokenizer, text: str, step: St
                 ids: list[int]) -> list[int]:
     prefix = step.id
     merges = tokenizer.merge_steps(text)
-    done = {}  # piece → number of its merges made so far, to place a piece's merge in the whole text
+    done: dict[int, int] = {}  # piece → number of its merges made so far, to place a piece's merge in the whole text
     lengths = [len(piece) for piece in tokenizer.byte_ids(text)]
     if merges:
         step = builder.step(f"{prefix}.merges", "bpe_merge", split=step.split)

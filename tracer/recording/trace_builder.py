@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from tracer.errors import UserError
@@ -62,7 +63,8 @@ class TraceBuilder:
         """Open a chapter: the steps that follow are in it."""
         self.trace.chapters.append(Chapter(chapter_id, [], kind, block, round))
 
-    def step(self, step_id: str, kind: str = "", role: str = "", of_pass: Pass | None = None, **place) -> Step:
+    def step(self, step_id: str, kind: str = "", role: str = "", of_pass: Pass | None = None,
+             **place: Any) -> Step:
         """The step of that name in the open chapter; when it is not there, made with all that `Step` says of it."""
         steps = self.trace.chapters[-1].steps
         found = next((step for step in steps if step.id == step_id), None)
@@ -82,19 +84,20 @@ class TraceBuilder:
         self.trace.labels[name] = labels
         return name
 
-    def source(self, name: str, values, axes: tuple[str, ...] = (), labels: dict[str, Any] | None = None) -> str:
+    def source(self, name: str, values: Tensor | ArrayLike, axes: tuple[str, ...] = (),
+               labels: dict[str, str] | None = None) -> str:
         """An array at the start of a computation: nothing recorded made it, its hash holds it."""
         data = _as_array(values)
         self._add(Array(name, data.shape, data.dtype.name, axes, labels or {}, data,
                         sha256=content_hash(data)))
         return name
 
-    def operation(self, name: str, kind: str, operands: dict[str, str], values, axes: tuple[str, ...] = (), *,
-             target: str = "out", settings: dict[str, Any] | None = None, labels: dict[str, Any] | None = None,
-             derived: bool = False, shape: tuple[int, ...] = ()) -> str:
+    def operation(self, name: str, kind: str, operands: dict[str, str], values: Tensor | ArrayLike | None,
+                  axes: tuple[str, ...] = (), *, target: str = "out", settings: dict[str, float] | None = None,
+                  labels: dict[str, str] | None = None, derived: bool = False, shape: tuple[int, ...] = ()) -> str:
         """An array that `kind` made from `operands`.
 
-        Of `attributes` those are kept that the equations read.  A derived one keeps its numbers only to be
+        Of `settings` those are kept that the equations read.  A derived one keeps its numbers only to be
         checked; where PyTorch gives none (`values` None, with the `shape`), what is made from it is checked
         instead.
         """
@@ -174,7 +177,7 @@ class TraceBuilder:
             raise ArithmeticError(f"derived array {operation.id}: {int(wrong.sum())} values differ from PyTorch's")
 
 
-def _as_array(values) -> np.ndarray:
+def _as_array(values: Tensor | ArrayLike) -> np.ndarray:
     if isinstance(values, Tensor):
         return to_numpy(values)
     array = np.asarray(values)

@@ -38,9 +38,9 @@ class TrainingJob:
 
 def expected_training(job: TrainingJob, tokenizer: Tokenizer) -> Forecast:
     """What recording will take.  Raises `UserError` for a text that is empty or too long, and for too much."""
-    counts = [check_text(text, what, tokenizer, job.config)
-              for text, what in ((job.text, "text"), (job.validation_text, "validation text"))]
-    return check_training_size(job.config, *counts, job.settings.updates)
+    tokens = check_text(job.text, "text", tokenizer, job.config)
+    validation_tokens = check_text(job.validation_text, "validation text", tokenizer, job.config)
+    return check_training_size(job.config, tokens, validation_tokens, job.settings.updates)
 
 
 def record_training(job: TrainingJob, tokenizer: Tokenizer,
@@ -62,9 +62,13 @@ def record_training(job: TrainingJob, tokenizer: Tokenizer,
 
     first = record_first_update(model, optimizer, x, y, series)
     progress(1, series.losses[0])
+
+    def after_update(number: int, loss: float) -> None:
+        series.note_loss(loss)
+        progress(number + 1, loss)
+
     with series:
-        train(model, optimizer, x, y, job.settings.updates - 1,
-              lambda number, loss: (series.note_loss(loss), progress(number + 1, loss)))
+        train(model, optimizer, x, y, job.settings.updates - 1, after_update)
 
     add_first_update(builder, first, job.settings, series.used_ids)
     series.add_to(builder)
@@ -111,7 +115,7 @@ def evaluation_loss(model: GPT, text: str, tokenizer: Tokenizer) -> float:
     """Mean cross-entropy of `text` with EOS as its last target, in nats a token, in eval mode."""
     check_text(text, "text", tokenizer, model.config)
     x, y = shift(append_eos(tokenizer.encode(text), tokenizer))
-    return model.eval()(torch.tensor([x]), torch.tensor([y]))[1].item()
+    return float(model.eval()(torch.tensor([x]), torch.tensor([y]))[1])
 
 
 def _add_evaluations(builder: TraceBuilder, model: GPT, job: TrainingJob, tokenizer: Tokenizer,
@@ -123,8 +127,10 @@ def _add_evaluations(builder: TraceBuilder, model: GPT, job: TrainingJob, tokeni
     _add_evaluation(builder, model, x, y, "training", {"x": "x", "y": "y"}, "tokens")
     ids = add_text(builder, tokenizer, job.validation_text, "validation", "validation")
     names = {"x": "validation.x", "y": "validation.y"}
-    pair = add_pairs(builder, tokenizer, ids, "validation", "validation", tuple(names.values()), "validation.tokens")
-    _add_evaluation(builder, model, *(torch.tensor([part]) for part in pair), "validation", names, "validation.tokens")
+    inputs, targets = add_pairs(builder, tokenizer, ids, "validation", "validation", (names["x"], names["y"]),
+                                "validation.tokens")
+    _add_evaluation(builder, model, torch.tensor([inputs]), torch.tensor([targets]), "validation", names,
+                    "validation.tokens")
 
 
 def _add_evaluation(builder: TraceBuilder, model: GPT, x: Tensor, y: Tensor, name: str, inputs: dict[str, str],
