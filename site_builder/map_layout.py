@@ -8,8 +8,8 @@ the left, lines that pass over whole panels.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import pairwise
 
+from site_builder.map_paths import arrow_head, svg_path
 from site_builder.network_graph import Edge, Group, Network, Node
 
 PANEL, NODE = 214, 24  # width of a panel, height of a node: a target that a finger can hit
@@ -18,7 +18,6 @@ GAP, LABELLED_GAP, CELL_GAP = 10, 17, 4  # between rows, where wires carry lette
 TABLE = 30  # width of a table's node in a row with others
 ROAD, SIDE, LONG = 14, 8, 6  # from lane to lane
 GUTTER, BAND, ROW_GAP = 26, 20, 16  # between columns, above and below a row of columns, between these
-RADIUS = 7
 LONGEST_ROW = 4  # columns side by side
 
 
@@ -202,7 +201,7 @@ class _Layout:
         boxes: list[Box] = []
         x: float = self.left
         for node in nodes:
-            w = TABLE if node.kind == "table" else share
+            w: float = TABLE if node.kind == "table" else share
             boxes.append(Box(node, x, y, w, x + w / 2, False))
             x += w + CELL_GAP
         return boxes
@@ -245,7 +244,7 @@ class _Layout:
     def _road(self, road: Edge) -> Line:
         a, b, start, end = self._ends(road)
         x, to = (self._road_x(self.lanes[road]) + panel.x for panel in (start, end))
-        return Line("road", road, _path([(x, a.cy), *self._over(x, start, end, to), (to, b.cy)]))
+        return Line("road", road, svg_path([(x, a.cy), *self._over(x, start, end, to), (to, b.cy)]))
 
     def _joints(self, road: Edge) -> list[Joint]:
         a, b, start, end = self._ends(road)
@@ -266,7 +265,7 @@ class _Layout:
         points = [(x + shift, y) for x, y in [*points, (points[-1][0], b.y)]]
         x, y = points[-1]
         letter = (x + 4, (points[0][1] + y) / 2 + 2.5, edge.symbol) if edge.symbol else None
-        return Line("wire", edge, _path(points), _head(x, y, 0, 1), letter)
+        return Line("wire", edge, svg_path(points), arrow_head(x, y, 0, 1), letter)
 
     def _wire_start(self, edge: Edge, a: Box, b: Box, start: Panel, end: Panel) -> list[tuple[float, float]]:
         """The way of a wire up to the last straight down: from its node, or off the road that comes along."""
@@ -288,8 +287,8 @@ class _Layout:
         lane = panel.x + self.right + SIDE * (self.lanes[edge] + 1) - 1
         above, below = a.cy + NODE / 6, b.cy - NODE / 6
         letter = (lane - 3, (a.bottom + self._below(a)) / 2 + 3, edge.symbol) if edge.symbol else None
-        return Line("lane", edge, _path([(a.right, above), (lane, above), (lane, below), (b.right, below)]),
-                    _head(b.right, below, -1, 0), letter)
+        return Line("lane", edge, svg_path([(a.right, above), (lane, above), (lane, below), (b.right, below)]),
+                    arrow_head(b.right, below, -1, 0), letter)
 
     def _below(self, box: Box) -> float:
         """Where the row below a box begins."""
@@ -306,7 +305,7 @@ class _Layout:
         if (start.row, start.column) != (end.row, end.column) and end.column:
             foot = self._bottom(end.row) + BAND / 2 + 3 + lane
             around = [(out, foot), (back, foot)]
-        return Line("long", edge, _path([*first, *around, (back, b.cy), (b.x, b.cy)]), _head(b.x, b.cy, 1, 0),
+        return Line("long", edge, svg_path([*first, *around, (back, b.cy), (b.x, b.cy)]), arrow_head(b.x, b.cy, 1, 0),
                     (b.x - 7, b.cy - 5, ""))
 
 
@@ -338,32 +337,3 @@ def _lanes(spans: Iterable[tuple[int, int]]) -> list[int]:
         taken[lane].append((start, end))
         lanes.append(lane)
     return lanes
-
-
-def _path(points: list[tuple[float, float]]) -> str:
-    """Straight lines from point to point, the corners rounded."""
-    points = [p for p, after in zip(points, [*points[1:], None], strict=True) if p != after]
-    parts = [f"M{_xy(points[0])}"]
-    for (before, corner), (_, after) in pairwise(pairwise(points)):
-        radius = min(RADIUS, _length(before, corner) / 2, _length(corner, after) / 2)
-        parts.append(f"L{_xy(_towards(corner, before, radius))}Q{_xy(corner)} {_xy(_towards(corner, after, radius))}")
-    return "".join([*parts, f"L{_xy(points[-1])}"])
-
-
-def _length(a: tuple[float, float], b: tuple[float, float]) -> float:
-    return abs(a[0] - b[0]) + abs(a[1] - b[1])  # lines run along an axis
-
-
-def _towards(a: tuple[float, float], b: tuple[float, float], distance: float) -> tuple[float, float]:
-    share = distance / (_length(a, b) or 1)
-    return a[0] + (b[0] - a[0]) * share, a[1] + (b[1] - a[1]) * share
-
-
-def _xy(point: tuple[float, float]) -> str:
-    return " ".join(f"{value:.1f}".removesuffix(".0") for value in point)
-
-
-def _head(x: float, y: float, dx: int, dy: int) -> str:
-    """An arrow head that points in the direction (dx, dy), its tip at (x, y)."""
-    base = (x - 5 * dx, y - 5 * dy)
-    return f"M{_xy((x, y))}L{_xy((base[0] - 3 * dy, base[1] - 3 * dx))}L{_xy((base[0] + 3 * dy, base[1] + 3 * dx))}Z"

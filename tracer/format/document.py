@@ -68,7 +68,7 @@ def _types() -> Iterable[str]:
     yield "## Arrays\n"
     yield from _type(Array)
     yield ARRAYS
-    yield f"`dtype` is one of {', '.join(map(_code, DTYPES))}. Axes, and the letter of each in equations:\n"
+    yield f"`dtype` is one of {', '.join(map(_code, DTYPES))}. Axes, with their letters in equations:\n"
     yield ", ".join(f"`{axis}` {letter}" for axis, letter in AXES.items()) + ".\n"
     for title, kind in {"Operations": Operation, "Chapters": Chapter, "Steps": Step, "Passes": Pass,
                         "Parameters": Parameter}.items():
@@ -86,8 +86,7 @@ def _type(kind: type) -> Iterable[str]:
 
 
 def _type_name(kind: object) -> str:
-    plain = isinstance(kind, type) and not get_args(kind)
-    name = kind.__name__ if isinstance(kind, type) and plain else str(kind)
+    name = kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
     return name.replace(f"{Trace.__module__}.", "").replace("numpy.ndarray", "numbers")
 
 
@@ -138,7 +137,7 @@ def _make() -> Iterable[str]:
         "`make` of a training": routes.TRAINING, "`make` of a generation": routes.GENERATION,
         "`config`": routes.CONFIG, "`config`, where it is not as usual": routes.MORE_CONFIG,
         "`settings`": routes.SETTINGS, "`kernels`": routes.KERNELS}
-    yield _table(("in", "keys"), [(name, ", ".join(f"`{key}`" for key in keys)) for name, keys in objects.items()])
+    yield _table(("in", "keys"), [(name, ", ".join(map(_code, keys))) for name, keys in objects.items()])
 
 
 def _limits() -> Iterable[str]:

@@ -10,7 +10,7 @@ from typing import Any
 from tracer.errors import UserError
 from tracer.format import roles
 from tracer.format.route_steps import check_steps
-from tracer.format.trace import Array, Operation, Parameter, Trace
+from tracer.format.trace import Array, Operation, Parameter, Pass, Trace
 from tracer.kernels import PINS
 
 NUMBER = (int, float)
@@ -55,7 +55,8 @@ def check_route(trace: Trace) -> None:
 
 def _check_training(trace: Trace) -> None:
     _need_texts(trace, {"training": roles.TRAINED_TEXT_ARRAYS, "validation": roles.TRAINED_TEXT_ARRAYS})
-    _need_passes(trace, ["first", "again", "evaluation.training", "evaluation.validation"])
+    evaluations = [Pass("evaluation", split) for split in ("training", "validation")]
+    _need_passes(trace, [Pass("first"), Pass("again"), *evaluations])
     _need_arrays(trace, "the recording", trace.roles, roles.TRAINING_ROLES)
     for parameter in trace.parameters:
         used = roles.USED_ROWS if parameter.role == "token_table" else {}
@@ -66,7 +67,8 @@ def _check_training(trace: Trace) -> None:
 def _check_generation(trace: Trace) -> None:
     rounds = range(1, trace.make["rounds"] + 1)
     _need_texts(trace, {"prompt": roles.TEXT_ARRAYS})
-    _need_passes(trace, [name for n in rounds for name in ([f"round{n}", f"cached{n}"] if n > 1 else [f"round{n}"])])
+    _need_passes(trace, [Pass(kind, round=n) for n in rounds for kind in ("round", "cached")
+                         if n > 1 or kind == "round"])
     _need_arrays(trace, "the recording", trace.roles, roles.GENERATION_ROLES)
     known = (roles.CHANGE_PARAMETER_ARRAYS if trace.route == "generation" else roles.GENERATION_PARAMETER_ARRAYS)
     for parameter in trace.parameters:
@@ -93,8 +95,9 @@ def _need_texts(trace: Trace, specs: dict[str, dict[str, Any]]) -> None:
         _need_arrays(trace, f"text {which}", arrays, specs[which])
 
 
-def _need_passes(trace: Trace, names: list[str]) -> None:
+def _need_passes(trace: Trace, wanted: list[Pass]) -> None:
     found = [one.name for one in trace.passes]
+    names = [one.name for one in wanted]
     if found != names:
         wrong = next((name for name in found if name not in names), None)
         missing = next((name for name in names if name not in found), None)
