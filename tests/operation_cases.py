@@ -119,6 +119,13 @@ def layer_norm_cases(shape):
            {"mean": np.mean(x, axis=-1), "rstd": (np.var(x, axis=-1) + eps) ** -0.5, "out": out}, {"eps": eps})
 
 
+@example("rms_norm")
+def rms_norm_cases(shape):
+    x, weight = normal(*shape, 6) + 2, normal(6)
+    yield ({"x": x, "weight": weight}, {"out": F.rms_norm(tensor(x), (6,), tensor(weight), 1e-5).numpy()},
+           {"eps": 1e-5})
+
+
 @example("dropout")
 def dropout_cases(shape):
     x = normal(*shape)
