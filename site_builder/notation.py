@@ -56,10 +56,10 @@ class Notation:
 
     def _rows_of(self, operation: Operation) -> str:
         """Keys or values: what the split into heads called them."""
-        found: Operation | None = operation
-        while found and found.kind != "split_heads":
-            found = self._maker(found.operands["past" if "past" in found.operands else "before"])
-        return "value" if found and found.target == "value" else ""
+        maker: Operation | None = operation
+        while maker and maker.kind != "split_heads":
+            maker = self._maker(maker.operands["past" if "past" in maker.operands else "before"])
+        return "value" if maker and maker.target == "value" else ""
 
     _append_rows = _drop_rows = _kept_rows = _rows_of
 

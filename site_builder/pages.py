@@ -147,12 +147,14 @@ class _Writer:
         return StepPart(part, source(part.notation, self.language) if part.notation else "", formulas, axes, table)
 
     def axis_labels(self, array: Array, axis: int) -> list[str]:
+        """What its places along an axis are called: by their labels, else numbered."""
         if array.axes[axis] in array.labels:
             return [isolated(label) for label in self.trace.label_list(array.labels[array.axes[axis]])]
         first = 1 if array.axes[axis] in ("head", "update") else 0
         return [str(first + i) for i in range(array.shape[axis])]
 
     def row_labels(self, array: Array) -> list[str]:
+        """What its rows are called in a table; of more than two axes, each row with its place along the first."""
         if len(array.shape) < 2:
             return [self.strings("series.value")]
         rows = self.axis_labels(array, -2)
@@ -173,10 +175,9 @@ class _Writer:
             "text": make.get("text", make.get("trained_on")), "validation_text": make.get("validation_text"),
             "prompt": make.get("prompt"), "temperature": make.get("temperature"), "top_k": make.get("top_k"),
             "seed": make.get("seed"), "parameters": self.parameters, "num": number_in_prose,
-            "count": partial(count, self.language), "ln": math.log,
-            "has": self.parts.kinds.__contains__, "named": self.named,
-            "again": step is not None and step.pass_ == "again", "value": partial(self.value, step),
-            "outside": self.outside(step), "round": step and step.round,
+            "count": partial(count, self.language), "ln": math.log, "has": self.parts.kinds.__contains__,
+            "named": self.named, "again": step is not None and step.pass_ == "again",
+            "value": partial(self.value, step), "outside": self.outside(step), "round": step and step.round,
             "block": step.block + 1 if step and step.block is not None else None,
         }
 
@@ -188,8 +189,8 @@ class _Writer:
     def value(self, step: Step | None, role: str, pass_: str = "") -> float | int:
         """The recorded number of a `role`: in the step's own pass or another one, else in the whole recording."""
         of = self.pass_of(step, pass_)
-        name = of.arrays[role] if of and role in of.arrays else self.trace.roles[role]
-        number: float | int = self.trace.values(name).item()
+        number: float | int = self.trace.values(
+            of.arrays[role] if of and role in of.arrays else self.trace.roles[role]).item()
         return number
 
     def pass_of(self, step: Step | None, kind: str = "") -> Pass | None:

@@ -58,7 +58,7 @@ class _Recorded(str):
     """Text from a recording: it shows as itself, whatever it holds."""
 
 
-# Of dicts (held, so that an id stays theirs), as recorded text.
+# Of dicts, which are held so that an id stays theirs: the same as recorded text.
 _summaries: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
 
 
@@ -75,7 +75,7 @@ def _recorded(value: Any) -> Any:
     return value
 
 
-def _shield(value: Any) -> Any:
+def _shield(value: object) -> object:
     """Letters and digits in place of recorded text, so that Markdown sees no sign in it.
 
     A setting is written in full, with a true minus sign: 0.02, 1e−5, 50.

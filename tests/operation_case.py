@@ -1,5 +1,6 @@
 """An example of an operation: operands, and what it must compute; and how it is computed."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -99,3 +100,45 @@ def contracted(case: Case, operand: str, values: np.ndarray, incoming: dict[str,
 def complete(whole: bytes) -> int:
     case = Case("complete_bytes", {"bytes": np.array(list(whole))}, {"out": np.array(0)})
     return int(forward(case, case.operands)["out"])
+
+
+# Other ways to the same numbers ----------------------------------------------------------------------
+
+def normal(*shape: int) -> np.ndarray:
+    return np.asarray(random.normal(size=shape))
+
+
+def normal_cdf(x: float, panels: int = 4000) -> float:
+    """½ + ∫₀ˣ of the standard normal density, by Simpson's rule."""
+    points = np.linspace(0, x, 2 * panels + 1)
+    density = np.exp(-points**2 / 2) / math.sqrt(2 * math.pi)
+    weights = np.where(np.arange(len(points)) % 2, 4, 2)
+    weights[[0, -1]] = 1
+    return 0.5 + float(weights @ density) * (x / (2 * panels)) / 3
+
+
+def kept_by_mcg31m1(word: int, count: int, p: float) -> list[float]:
+    """The mask in whole numbers of any size, one after the other, as reference.md says it."""
+    modulus = 2**31 - 1
+    x = word % modulus or 1
+    kept = []
+    for _ in range(count):
+        kept.append(float(x / modulus < 1 - p))
+        x = 1132489760 * x % modulus
+    return kept
+
+
+def torch_adamw(before, gradient, moments, update, lr, beta1, beta2, eps, weight_decay) -> dict[str, np.ndarray]:
+    """One step of torch's own AdamW, in float64, without its fused kernel; `moments` are those before it."""
+    parameter = torch.nn.Parameter(tensor(before).clone())
+    parameter.grad = tensor(gradient).clone()
+    optimizer = torch.optim.AdamW([parameter], lr=lr, betas=(beta1, beta2), eps=eps, weight_decay=weight_decay,
+                                  fused=False, foreach=False)
+    state = optimizer.state[parameter]
+    if update > 1:
+        state |= {"step": torch.tensor(update - 1.0), "exp_avg": tensor(moments["m_before"]).clone(),
+                  "exp_avg_sq": tensor(moments["v_before"]).clone()}
+        optimizer.state[parameter] = state
+    optimizer.step()
+    state = optimizer.state[parameter]
+    return {"m": state["exp_avg"].numpy(), "v": state["exp_avg_sq"].numpy(), "after": parameter.detach().numpy()}

@@ -125,4 +125,4 @@ def test_values_of_any_size_can_be_drawn(ys, zero):
     drawn = plot([Series([1, 2], ys, 0)], Size(400, 200, right=80), zero=zero)
     heights = [y for _, y in drawn.series[0].points]
     assert all(0 <= y <= 200 for y in heights)
-    assert len({text for _, text in drawn.y_ticks}) >= 2
+    assert len({tick.text for tick in drawn.y_ticks}) >= 2

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from tracer.format import decode, files, roles, route_steps, routes, typed
 from tracer.format.trace import (
@@ -85,9 +85,9 @@ def _type(kind: type) -> Iterable[str]:
         for field in fields(kind) if field.name not in hidden])
 
 
-def _type_name(kind: Any) -> str:
+def _type_name(kind: object) -> str:
     plain = isinstance(kind, type) and not get_args(kind)
-    name = kind.__name__ if plain else str(kind)
+    name = kind.__name__ if isinstance(kind, type) and plain else str(kind)
     return name.replace(f"{Trace.__module__}.", "").replace("numpy.ndarray", "numbers")
 
 
@@ -134,11 +134,11 @@ def _array_roles() -> Iterable[str]:
 def _make() -> Iterable[str]:
     yield "## How it was made\n"
     yield "`make` of a training and of a generation; other texts and numbers may stand there.\n"
-    parts: dict[str, Iterable[str]] = {
+    objects: dict[str, Iterable[str]] = {
         "`make` of a training": routes.TRAINING, "`make` of a generation": routes.GENERATION,
         "`config`": routes.CONFIG, "`config`, where it is not as usual": routes.MORE_CONFIG,
         "`settings`": routes.SETTINGS, "`kernels`": routes.KERNELS}
-    yield _table(("in", "keys"), [(name, ", ".join(f"`{key}`" for key in keys)) for name, keys in parts.items()])
+    yield _table(("in", "keys"), [(name, ", ".join(f"`{key}`" for key in keys)) for name, keys in objects.items()])
 
 
 def _limits() -> Iterable[str]:
