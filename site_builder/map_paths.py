@@ -1,5 +1,7 @@
 """Lines of the map as SVG paths: with round corners, and with an arrow head."""
 
+from itertools import pairwise
+
 RADIUS = 7  # of a corner
 
 
