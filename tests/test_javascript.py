@@ -101,7 +101,7 @@ COMPUTE = """async (steps) => {
 @pytest.mark.parametrize(("kind", "target"), TARGETS, ids=lambda part: part)
 def test_operation(modules, kind, target):
     cases = [case for case in CASES if case.kind == kind]
-    assert cases, f"tests/test_gradients.py has no case of {kind}"
+    assert cases, f"tests/operation_cases.py has no case of {kind}"
     steps, expected = zip(*(pair for case in cases for pair in computations(case, target)), strict=True)
     for step, ours, theirs in zip(steps, modules.evaluate(COMPUTE, list(steps)), expected, strict=True):
         np.testing.assert_allclose(np.array(ours, dtype=float), theirs, rtol=1e-12, atol=1e-15, err_msg=str(step))
