@@ -89,7 +89,8 @@ DAMAGES = {
     "cut off": lambda path: path.write_bytes(path.read_bytes()[:9000]),
     "no JSON": lambda path: path.write_text("<html>"),
     "another JSON": lambda path: path.write_text("[1, 2]"),
-    "another version": lambda path: path.write_bytes(re.sub(rb'"version":\d+', b'"version":99', path.read_bytes(), count=1)),
+    "another version": lambda path: path.write_bytes(
+        re.sub(rb'"version":\d+', b'"version":99', path.read_bytes(), count=1)),
     "unknown kind": lambda path: path.write_bytes(path.read_bytes().replace(b'"layer_norm"', b'"layer_n\\norm"')),
     "a folder": lambda path: (path.unlink(), path.mkdir()),
     "arrays gone": lambda path: (path.parent / "arrays").unlink(),
