@@ -43,6 +43,8 @@ from tracer.storage.together import ARRAYS, NEW, newest
 ROOT = "../"  # the way from a page of a language to the folder of the site
 ROUTES = ("training", "generation")
 T = TypeVar("T")
+# The files of the style sheet: what comes later may say otherwise than what came before.
+STYLES = ("page", "steps", "tables", "pictures", "panel", "home", "map", "narrow", "generation", "experiments")
 MORE_ROUTES = ("long",)  # shown where there is a recording of it
 HOME_PROSE = {"training": ["home: lead", "home: training", "home: states"], "generation": ["home: generation"]}
 
@@ -80,7 +82,7 @@ def _write_site(traces: Path, folder: Path) -> None:
                                      zip(site.routes, written, strict=True)})
     site.write("index.html", "index.html", languages=list(languages().values()))
     styles = [language.style for language in languages().values()]
-    styles.append((STATIC / "css" / "two-routes.css").read_text(encoding="utf-8"))
+    styles += [(STATIC / "css" / f"{name}.css").read_text(encoding="utf-8") for name in STYLES]
     (folder / "two-routes.css").write_text("".join(styles), encoding="utf-8", newline="\n")
     shutil.copyfile(STATIC / "boot.js", folder / "boot.js")
     (folder / "modules.js").write_text(modules_script(), encoding="utf-8", newline="\n")

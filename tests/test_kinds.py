@@ -6,6 +6,7 @@ import inspect
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -30,7 +31,9 @@ from tracer.model.pretrained import save_pretrained
 from tracer.ops import KINDS, Computation, evaluate, expand_ellipsis
 from tracer.ops.language import ELLIPSIS
 from tracer.ops.registry import kinds_for
+from tracer.trainer.checkpoints import load_run, save_run
 from tracer.trainer.fit import Fit
+from tracer.trainer.settings import LAST
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG = Config(vocabulary=31, context=12, width=24, heads=3, blocks=2, dropout=0.0)
@@ -152,6 +155,18 @@ def test_a_run_is_trained_with_another_norm_and_resumed(settings):
         with pytest.raises(UserError, match="has norm length_norm, the settings say layer_norm: resume with norm"):
             Fit(replace(settings, norm="layer_norm"), ALONE, resume=True)
         assert Fit(settings, ALONE, resume=True).done == settings.updates
+
+
+def test_a_run_that_was_saved_before_kinds_were_settings_is_gone_on_with(settings):
+    Fit(settings, ALONE).run()
+    path = Path(settings.output) / LAST
+    saved = load_run(path)
+    said = saved.settings.without_place()
+    older = {name: value for name, value in said.items() if name not in ("activation", "norm")}
+    saved.settings = SimpleNamespace(without_place=lambda: older)
+    save_run(saved, [path])
+    assert load_run(path).settings == settings
+    assert Fit(settings, ALONE, resume=True).done == settings.updates
 
 
 @pytest.mark.parametrize("change", [{"activation": "gelu_tanh"}, {"norm": "rms_norm"}], ids=str)

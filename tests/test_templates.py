@@ -6,12 +6,14 @@ from pathlib import Path
 import jinja2
 import pytest
 
+from site_builder.build import STYLES
 from site_builder.language import languages
 from site_builder.modules import ENTRY
 
 ROOT = Path(__file__).parent.parent
 TEMPLATES = sorted((ROOT / "templates").glob("*.html"))
 SCRIPTS = [*sorted((ROOT / "static" / "js").glob("*.js")), ROOT / "static" / "boot.js"]
+STYLE_SHEETS = [ROOT / "static" / "css" / f"{name}.css" for name in STYLES]
 BUILDER = sorted((ROOT / "site_builder").glob("*.py"))
 SIGNS = {"+", "-", "*", "/", "//", "%", "**", "~", "==", "!=", "<", "<=", ">", ">="}
 FILTERS = {"safe", "join", "tojson"}
@@ -73,8 +75,12 @@ def test_every_module_is_imported():
     assert {path.stem for path in SCRIPTS} - {"boot"} - imported == set()
 
 
+def test_every_style_sheet_is_part_of_the_site():
+    assert sorted(STYLE_SHEETS) == sorted((ROOT / "static" / "css").glob("*.css"))
+
+
 def test_every_class_of_the_style_sheet_is_used():
-    style = re.sub(r"/\*.*?\*/|\"[^\"]*\"|url\([^)]*\)", "", text_of([ROOT / "static" / "css" / "two-routes.css"]),
+    style = re.sub(r"/\*.*?\*/|\"[^\"]*\"|url\([^)]*\)", "", text_of(STYLE_SHEETS),
                    flags=re.DOTALL)
     selectors = re.sub(r"\{[^{}]*\}", "{}", style)
     classes = set(re.findall(r"\.([a-zA-Z][\w-]*)", selectors))
@@ -91,7 +97,7 @@ def test_every_class_of_the_style_sheet_is_used():
 
 
 def test_every_property_of_the_style_sheet_is_read():
-    style = text_of([ROOT / "static" / "css" / "two-routes.css"])
+    style = text_of(STYLE_SHEETS)
     defined = set(re.findall(r"(?<![\w-])(--[\w-]+):", style))
     assert defined - set(re.findall(r"var\((--[\w-]+)", style)) == set()
     animations = set(re.findall(r"@keyframes (\w+)", style))

@@ -37,8 +37,8 @@ class FitSettings:
 
     data: str = _setting("data", "Folder of prepared data.")
     output: str = _setting("run", "Folder of the run: settings, log, checkpoints.")
-    pretrained: str = _setting("", "GPT-2 checkpoint to start from, a folder or a name; its width, heads and "
-                               "blocks hold.  [default: from scratch]")
+    pretrained: str = _setting("", "GPT-2 checkpoint to start from, a folder or a name; its width, heads, "
+                               "blocks, activation and norm hold.  [default: from scratch]")
     context: int = _setting(64, "Tokens of one window.")
     width: int = _setting(128, "Width of the residual stream.")
     heads: int = _setting(4, "Attention heads a block.")
