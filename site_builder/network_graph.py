@@ -40,7 +40,7 @@ def place(trace: Trace, step: Step) -> str:
     kind there.  The losses of all updates stand where the loss does.
     """
     kind, role = step.kind, step.role
-    if step.pass_ == "cached" and not kind:
+    if step.pass_ == "cached" and not kind and step.operations:
         kind, role = trace.operations[step.operations[-1]].kind, ""
     if role == "series_loss":
         kind, role = "mean", "loss"

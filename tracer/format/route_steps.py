@@ -72,7 +72,7 @@ def _belongs(trace: Trace, chapter: Chapter, step: Step, forward: dict[str, Step
             split = "training" if chapter.kind == "text" else ""
             return place in roles.TEXT_STEPS and passed == ("", "", split, None, None, "")
         case "embedding" | "block" | "head" | "loss":
-            return step.role in roles.ROLES and passed == ("forward", "first", "", chapter.block, None, "")
+            return _of_a_model(step) and passed == ("forward", "first", "", chapter.block, None, "")
         case "backward":
             of = forward.get(step.of)
             return (of is not None and place == (of.kind, of.role)
@@ -81,21 +81,29 @@ def _belongs(trace: Trace, chapter: Chapter, step: Step, forward: dict[str, Step
             return place in roles.UPDATE_STEPS and _of_parameter(trace, step, "update")
         case "receipt":
             if step.pass_:
-                return step.role in roles.ROLES and passed == ("forward", "again", "", step.block, None, "")
+                return _of_a_model(step) and passed == ("forward", "again", "", step.block, None, "")
             return place in roles.RECEIPT_STEPS and passed[1:] == ("", "", None, None, "")
         case "updates":
             return place in roles.SERIES_STEPS and passed == ("", "", "", None, None, "")
         case "evaluation":
             if step.pass_:
-                return step.role in roles.ROLES and bool(step.split) and passed == (
+                return _of_a_model(step) and bool(step.split) and passed == (
                     "forward", "evaluation", step.split, step.block, None, "")
             return place in roles.TEXT_STEPS and passed == ("", "", "validation", None, None, "")
         case "round":
-            known = step.direction == "forward" or place in roles.ROUND_STEPS
-            return step.role in roles.ROLES and known and passed[1:] == ("round", "", step.block, chapter.round, "")
+            known = place in roles.ROUND_STEPS or (step.direction == "forward" and _of_a_model(step))
+            return known and passed[1:] == ("round", "", step.block, chapter.round, "")
         case "cached":
             return place in roles.CACHED_STEPS and passed[1:] == ("cached", "", step.block, chapter.round, "")
     return place in roles.CHANGE_STEPS and _of_parameter(trace, step, "")
+
+
+def _of_a_model(step: Step) -> bool:
+    """Whether the step is one of the model or of sampling; kinds that are not listed may be in any role."""
+    listed = roles.MODEL_STEPS | roles.SAMPLER_STEPS
+    if step.kind in {kind for kind, _ in listed}:
+        return (step.kind, step.role) in listed
+    return bool(step.kind) and step.role in roles.ROLES
 
 
 def _of_parameter(trace: Trace, step: Step, direction: str) -> bool:
