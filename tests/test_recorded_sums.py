@@ -11,6 +11,7 @@ from tracer.format.files import save
 from tracer.format.load import load
 from tracer.format.verify import verify
 from tracer.model import gpt
+from tracer.model.layers import in_role
 from tracer.model.optimizer import TrainingSettings
 from tracer.model.tokenizer import gpt2
 from tracer.recording.training import TrainingJob, record_training
@@ -50,7 +51,7 @@ def test_a_gradient_of_three_uses_is_added_two_by_two(monkeypatch):
     class Block(gpt.Block):
         def __init__(self, config):
             super().__init__(config)
-            self.residual_0 = AddAgain()
+            self.residual_0 = in_role("attention", AddAgain())
 
         def forward(self, x, cache=None, allowed=None):
             y = self.residual_0(x, self.attention(self.norm_1(x), cache, allowed))

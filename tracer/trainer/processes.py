@@ -1,5 +1,6 @@
 """Which process this is among those that train one model, and where each computes."""
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -89,6 +90,7 @@ def join_processes(device: str) -> Iterator[Processes]:
     try:
         yield Processes(dist.get_rank(), world, place)
     finally:
+        gc.collect()  # the model's copy holds the group, in a circle: what outlives it ends the process with an abort
         dist.destroy_process_group()
 
 
