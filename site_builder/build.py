@@ -18,7 +18,6 @@ import jinja2
 
 from site_builder.compiled import compiled, formulas
 from site_builder.controls import controls
-from site_builder.data import route_data
 from site_builder.experiments import read_experiments, tell
 from site_builder.experiments_page import shown
 from site_builder.frame import language_links, page_links
@@ -27,6 +26,7 @@ from site_builder.language import Language, languages
 from site_builder.modules import ENTRY, modules_script, policy
 from site_builder.network_map import Map, network_map
 from site_builder.output import replacing, resolved
+from site_builder.page_data import route_data
 from site_builder.pages import chapters as route_chapters
 from site_builder.pages import told
 from site_builder.parts import Parts

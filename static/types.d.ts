@@ -1,7 +1,7 @@
 // The data that the pages' scripts get from the builder, and what the modules hand to each other.
 // `deno check` reads this file; browsers never see it. tests/test_javascript_types.py holds it together with Python.
 
-// From site_builder/data.py -------------------------------------------------------------------------------
+// From site_builder/page_data.py -------------------------------------------------------------------------------
 
 /** A recording without its numbers. */
 interface Outline {

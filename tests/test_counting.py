@@ -15,9 +15,9 @@ from tracer.library.counting import (
     parameter_parts,
     training_memory,
 )
-from tracer.model.cache import Cache
 from tracer.model.config import Config
 from tracer.model.gpt import GPT
+from tracer.model.kv_cache import KVCache
 
 SMALL = Config(vocabulary=65, context=32, width=32, heads=4, blocks=2, dropout=0.0)
 GPT2 = Config(vocabulary=50257, context=1024, width=768, heads=12, blocks=12)
@@ -73,7 +73,7 @@ def test_arithmetic_by_hand():
 
 
 def test_the_cache_of_a_token():
-    assert cache_bytes(SMALL) * 3 * 20 == Cache(SMALL, 3, 20).bytes
+    assert cache_bytes(SMALL) * 3 * 20 == KVCache(SMALL, 3, 20).bytes
     llama_like = Config(vocabulary=128_256, context=8192, width=1024, heads=8, blocks=32)  # 8 heads of 128
     assert cache_bytes(llama_like, number_bytes=2) == 128 * 1024
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TEXT = "".join(f"line {number} of a small text, 你好\n" for number in range(40))
 
 
-def prepared(folder: Path, text: str | bytes = TEXT, tokenizer: str = "characters") -> data.Data:
+def prepared(folder: Path, text: str | bytes = TEXT, tokenizer: str = "characters") -> data.Corpus:
     path = folder / "text.txt"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     data.prepare(path, folder / "data", tokenizer)

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from tracer.errors import UserError
-from tracer.model.cache import Cache
 from tracer.model.config import Config
 from tracer.model.fused import LogisticGELU
 from tracer.model.gpt import GPT
+from tracer.model.kv_cache import KVCache
 
 CONFIG = Config(vocabulary=31, context=12, width=24, heads=3, blocks=2, dropout=0.0)
 CONFIGS = [CONFIG, replace(CONFIG, activation="gelu_tanh"), replace(CONFIG, tied=False),
@@ -69,7 +69,7 @@ def test_both_forms_agree_to_1e_6_in_float32():
         expected = explicit(ids, targets)[0]
         assert relative(fused(ids, targets)[0], expected) < 1e-6
         for model in (explicit, fused):
-            cache = Cache(CONFIG, 3, 12)
+            cache = KVCache(CONFIG, 3, 12)
             for position in range(12):
                 logits = model(ids[:, position:position + 1], cache=cache)[0]
                 assert relative(logits[:, 0], expected[:, position]) < 1e-6
@@ -83,7 +83,7 @@ def test_a_cache_changes_no_logits_however_the_ids_are_cut(config, explicit):
     ids = random_ids(config)
     whole = [model(ids[:, :n])[0] for n in range(1, config.context + 1)]
     for pieces in ([1] * config.context, [5, 1, 1, 3, 2], [config.context], [11, 1]):
-        cache = Cache(config, len(ids), config.context, torch.float64)
+        cache = KVCache(config, len(ids), config.context, torch.float64)
         for end, size in zip(itertools.accumulate(pieces), pieces, strict=True):
             logits = model(ids[:, end - size:end], cache=cache)[0]
             assert relative(logits, whole[end - 1]) < 1e-11
@@ -97,7 +97,7 @@ def test_padding_at_the_start_changes_nothing(explicit, cached):
     model = models(CONFIG)[not explicit].eval()
     ids, lengths = random_ids(CONFIG, length=9), [9, 4, 1]
     padding = torch.tensor([9 - length for length in lengths])
-    cache = Cache(CONFIG, 3, 12, torch.float64) if cached else None
+    cache = KVCache(CONFIG, 3, 12, torch.float64) if cached else None
     logits = model(ids, cache=cache, padding=padding)[0]
     alone = torch.cat([model(row[9 - length:].unsqueeze(0))[0]
                        for row, length in zip(ids, lengths, strict=True)])
@@ -174,19 +174,19 @@ def test_dropout_of_the_fused_form_drops_in_training_alone():
 
 def test_the_size_of_a_cache():
     config = Config(vocabulary=65, context=512, width=128, heads=4, blocks=4)
-    cache = Cache(config, batch=3, capacity=500)
+    cache = KVCache(config, batch=3, capacity=500)
     assert cache.bytes == 3 * 500 * (2 * 4 * 4 * 32 * 4)
-    assert Cache(config, 1, 512, dtype=torch.bfloat16).bytes == 512 * 2 * 4 * 4 * 32 * 2
+    assert KVCache(config, 1, 512, dtype=torch.bfloat16).bytes == 512 * 2 * 4 * 4 * 32 * 2
 
 
 def test_a_cache_that_is_too_small_is_refused():
     model = models(CONFIG)[1]
     with pytest.raises(UserError, match="from 1 to the context's 12 tokens, not 13"):
-        Cache(CONFIG, 1, 13)
+        KVCache(CONFIG, 1, 13)
     with pytest.raises(UserError, match="12 tokens do not fit a cache of 11"):
-        model(random_ids(CONFIG), cache=Cache(CONFIG, 3, 11))
+        model(random_ids(CONFIG), cache=KVCache(CONFIG, 3, 11))
     with pytest.raises(UserError, match="14 tokens do not fit the context of 12"):
-        cache = Cache(CONFIG, 3, 12, torch.float64)
+        cache = KVCache(CONFIG, 3, 12, torch.float64)
         model(random_ids(CONFIG), cache=cache)
         model(random_ids(CONFIG)[:, :2], cache=cache)
 

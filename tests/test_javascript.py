@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from operation_case import Case, compute, forward
 from operation_cases import CASES
 
-from site_builder.data import route_data
 from site_builder.modules import import_map
+from site_builder.page_data import route_data
 from site_builder.parts import format_number
 from tracer.model.sampling import Sampler, Sampling, choose
 from tracer.ops import KINDS

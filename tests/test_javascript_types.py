@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from site_builder.controls import controls
-from site_builder.data import route_data
+from site_builder.page_data import route_data
 from site_builder.strings import Strings
 
 STATIC = Path(__file__).parent.parent / "static"

@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tracer.errors import UserError
-from tracer.model.cache import Cache
 from tracer.model.gpt import GPT
+from tracer.model.kv_cache import KVCache
 from tracer.model.sampling import Sampling, choose, uniform_numbers
 from tracer.model.text_tokenizer import ByteTokenizer, IncrementalDecoder, TextCodec
 
@@ -51,9 +51,9 @@ def rounds(model: GPT, prompts: Sequence[Sequence[int]], how: Sampling, count: i
         model.train(training)
 
 
-def _cache(model: GPT, batch: int, tokens: int) -> Cache:
+def _cache(model: GPT, batch: int, tokens: int) -> KVCache:
     table = model.token_embedding.weight
-    return Cache(model.config, batch, min(tokens, model.config.context), table.dtype, table.device)
+    return KVCache(model.config, batch, min(tokens, model.config.context), table.dtype, table.device)
 
 
 def _window(model: GPT, ids: Tensor, padding: Tensor | None) -> Tensor:

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from tracer.model.cache import LayerCache
 from tracer.model.config import Config
+from tracer.model.kv_cache import LayerCache
 from tracer.ops import KINDS
 
 Affine = tuple[Tensor, Tensor]  # weight and bias

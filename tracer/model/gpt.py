@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from tracer.errors import UserError
-from tracer.model.cache import Cache, LayerCache
 from tracer.model.config import Config
 from tracer.model.fused import FusedBlock, activation, causal, norm
+from tracer.model.kv_cache import KVCache, LayerCache
 from tracer.model.layers import (
     Add,
     AppendRows,
@@ -184,7 +184,7 @@ class GPT(nn.Module):
         """The table (V, D) that makes the logits."""
         return self.token_embedding.weight if self.head_table is None else self.head_table
 
-    def forward(self, ids: Tensor, targets: Tensor | None = None, cache: Cache | None = None,
+    def forward(self, ids: Tensor, targets: Tensor | None = None, cache: KVCache | None = None,
                 padding: Tensor | None = None,
                 blocks: Sequence[FusedBlock] | None = None) -> tuple[Tensor, Tensor | None]:
         """Logits and mean loss.
@@ -217,7 +217,7 @@ class GPT(nn.Module):
         """The blocks' fused forms, for many calls between which no parameter is replaced; None when `explicit`."""
         return None if self._explicit else [block.fused() for block in self.blocks if isinstance(block, Block)]
 
-    def _check_length(self, length: int, cache: Cache | None) -> None:
+    def _check_length(self, length: int, cache: KVCache | None) -> None:
         if length > self.config.context:
             raise UserError(f"{length} tokens do not fit the context of {self.config.context}: "
                             "shorten the text or choose a longer context")

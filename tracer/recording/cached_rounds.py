@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from tracer.format.trace import Pass
-from tracer.model.cache import Cache
 from tracer.model.gpt import GPT
+from tracer.model.kv_cache import KVCache
 from tracer.model.sampling import Sampler
 from tracer.recording.forward import BLOCKS, RecordedPass, add_forward, block_of
 from tracer.recording.recorder import Recorder
@@ -23,7 +23,7 @@ class CachedRounds:
 
     def __init__(self, builder: TraceBuilder, model: GPT, sampler: Sampler):
         self.builder, self.model, self.sampler = builder, model, sampler
-        self.cache = Cache(model.config, batch=1, capacity=model.config.context)
+        self.cache = KVCache(model.config, batch=1, capacity=model.config.context)
         self.held: dict[str, str] = {}  # "blocks.0.attention.key" → the array that holds what is cached of it
         self.full: dict[str, str] = {}  # the same of the last full pass
         self.now = Pass("cached")  # of the round that is being recorded

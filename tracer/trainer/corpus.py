@@ -98,7 +98,7 @@ def check_same_tokenizer(data: TextTokenizer, model: TextTokenizer, where: objec
                         "prepare the data with the same tokenizer, or start from scratch in another output folder")
 
 
-def check_same_files(data: "Data", files: dict[str, str], where: object) -> None:
+def check_same_files(data: "Corpus", files: dict[str, str], where: object) -> None:
     """Raises UserError when the data is not, id for id, what the run of the checkpoint `where` has learnt from."""
     if data.files != files:
         raise UserError(f"{data.folder} holds another text than {where} was trained on: prepare the same text again, "
@@ -199,7 +199,7 @@ def encode_text(text_path: Path, tokenizer_name: str = Characters.name) -> tuple
 
 
 @dataclass(frozen=True)
-class Data:
+class Corpus:
     """Prepared data.  `train`, `validation`: (n,) ids, mapped from their files, which are named by their content."""
 
     folder: Path
@@ -213,7 +213,7 @@ class Data:
         return {"train": self.train, "validation": self.validation}[split]
 
 
-def load_data(folder: Path) -> Data:
+def load_data(folder: Path) -> Corpus:
     """Raises UserError when the folder holds no prepared data, or its files do not fit one another."""
     path = folder / META
     if not path.is_file():
@@ -227,7 +227,7 @@ def load_data(folder: Path) -> Data:
         parts = {split: _map(folder, split, meta, tokenizer.vocabulary_size) for split in SPLITS}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"{path} is damaged ({type(error).__name__}: {error}): {_AGAIN}") from None
-    return Data(folder, tokenizer, meta["files"], **parts)
+    return Corpus(folder, tokenizer, meta["files"], **parts)
 
 
 def _map(folder: Path, split: str, meta: dict[str, Any], vocabulary_size: int) -> np.ndarray:
@@ -245,7 +245,7 @@ def _map(folder: Path, split: str, meta: dict[str, Any], vocabulary_size: int) -
     return tokens
 
 
-def check_length(data: Data, context: int) -> None:
+def check_length(data: Corpus, context: int) -> None:
     """Raises UserError when a split is too short for one window of `context` inputs and their targets."""
     for split in SPLITS:
         if (count := len(data.tokens(split))) <= context:

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from tracer.trainer.corpus import Data, windows
+from tracer.trainer.corpus import Corpus, windows
 from tracer.trainer.processes import Processes
 
 
@@ -19,7 +19,7 @@ def window_starts(count: int, context: int, at_most: int | None = None) -> np.nd
     return starts[np.arange(at_most) * len(starts) // at_most]
 
 
-def evaluation_starts(data: Data, context: int) -> tuple[np.ndarray, np.ndarray]:
+def evaluation_starts(data: Corpus, context: int) -> tuple[np.ndarray, np.ndarray]:
     """Where the windows of an evaluation start: of the training split a quarter as many as of the validation split."""
     validation = window_starts(len(data.validation), context)
     return window_starts(len(data.train), context, at_most=-(-len(validation) // 4)), validation

@@ -20,7 +20,7 @@ from tracer.model.sampling import Sampling
 from tracer.model.shapes import LARGEST
 from tracer.storage.atomic import write_atomically
 from tracer.storage.lock import only_writer
-from tracer.trainer.corpus import Data, encode_text, load_data, prepare, prompt_ids, read_text, tokenizer_from_json
+from tracer.trainer.corpus import Corpus, encode_text, load_data, prepare, prompt_ids, read_text, tokenizer_from_json
 from tracer.trainer.fit import LOG, Evaluation, Fit, Update
 from tracer.trainer.log import read_log
 from tracer.trainer.processes import Processes
@@ -120,7 +120,7 @@ def times_of_an_update(runs: list[Fit]) -> list[list[float]]:
     return times
 
 
-def _make(text: Path, data: Data, settings: FitSettings, sample: dict[str, Any]) -> dict[str, Any]:
+def _make(text: Path, data: Corpus, settings: FitSettings, sample: dict[str, Any]) -> dict[str, Any]:
     content = read_text(text)
     left_out = ("data", "output", "blocks", "pretrained")
     return {

@@ -13,7 +13,7 @@ from tracer.model.gpt import GPT
 from tracer.model.optimizer import decays
 from tracer.model.pretrained import drop_padding, from_pretrained
 from tracer.trainer.checkpoints import RunCheckpoint, check_shape, load_run
-from tracer.trainer.corpus import Data, check_same_files, check_same_tokenizer
+from tracer.trainer.corpus import Corpus, check_same_files, check_same_tokenizer
 from tracer.trainer.processes import Processes
 from tracer.trainer.settings import LAST, SETTINGS, FitSettings
 
@@ -29,7 +29,7 @@ def make_optimizer(model: nn.Module, settings: FitSettings) -> torch.optim.AdamW
                              fused=True)
 
 
-def make_model(settings: FitSettings, data: Data, saved: RunCheckpoint | None,
+def make_model(settings: FitSettings, data: Corpus, saved: RunCheckpoint | None,
                 check: Callable[[Config, FitSettings], None]) -> GPT:
     """From scratch, with the shape of the run that is gone on with, or from GPT-2's weights, which bring their own.
 
@@ -48,7 +48,7 @@ def make_model(settings: FitSettings, data: Data, saved: RunCheckpoint | None,
     return GPT(config, explicit=False)
 
 
-def saved_run(folder: Path, data: Data, settings: FitSettings, resume: bool) -> RunCheckpoint | None:
+def saved_run(folder: Path, data: Corpus, settings: FitSettings, resume: bool) -> RunCheckpoint | None:
     """The run in `folder` that is gone on with; None where one starts, or was killed before its first checkpoint.
 
     Raises `UserError` for a run that is not to be resumed or cannot be with these settings and this data.
@@ -75,7 +75,7 @@ def saved_run(folder: Path, data: Data, settings: FitSettings, resume: bool) -> 
     return saved
 
 
-def _pretrained(settings: FitSettings, data: Data) -> GPT:
+def _pretrained(settings: FitSettings, data: Corpus) -> GPT:
     model = drop_padding(from_pretrained(settings.pretrained, settings.dropout))
     if model.config.vocabulary != data.tokenizer.vocabulary_size:
         raise UserError(f"{settings.pretrained} has {model.config.vocabulary} tokens, the data was prepared with "

@@ -27,7 +27,7 @@ class LayerCache:
         return self.so_far()
 
 
-class Cache:
+class KVCache:
     """Keys and values of every block of a model of the shape `config`.
 
     Takes exactly 2 · L · H · D/H · bytes for each of `capacity` tokens of each of `batch` sequences, at
