@@ -68,6 +68,7 @@ T, D = (3,), (3, 2)
     ("out[t] = x[t] * exp(-x[t] * y[t])", {"x": T, "y": T}), ("out[t] = exp(x[t]) / sum(t, exp(x[t]))", {"x": T}),
     ("out[t] = tanh(sin(x[t]) + cos(y[t] * sigmoid(x[t])))", {"x": T, "y": T}),
     ("out[t] = log(sqrt(x[t] * x[t] + 1)) * erf(x[t])", {"x": T}),
+    ("out[t] = -y[t] / (2 + x[t] * x[t])", {"x": T, "y": T}), ("out[t] = -x[t] / (2 + x[t] * x[t])", {"x": T}),
     # choices that do not hang on it
     ("out[t] = where(t < 1, x[t], y[t])", {"x": T, "y": T}),
     ("out[t] = where(z[t] < 0, x[t] * x[t], 0)", {"x": T, "z": T}),

@@ -36,6 +36,40 @@ def table(body: dict) -> dict:
     return next(one for one in body["parameters"] if one["role"] == "token_table")
 
 
+def swap_roles(body: dict, one: str, other: str) -> None:
+    """In every pass and on the way back."""
+    for chapter in body["chapters"]:
+        for each in chapter["steps"]:
+            if each["id"].endswith((f".{one}", f".{other}")):
+                each["role"] = {"attention": "mlp", "mlp": "attention"}[each["role"]]
+
+
+def swap_back(body: dict, one: str, other: str) -> None:
+    for name, of in ((one, other), (other, one)):
+        step(body, f"grad.{name}").update(of=of, role=step(body, of)["role"])
+
+
+def parameter(body: dict, name: str) -> dict:
+    return next(one for one in body["parameters"] if one["name"] == name)
+
+
+def reblock(body: dict, name: str, block: int | None) -> None:
+    for one in (parameter(body, name), step(body, f"adamw.{name}")):
+        one.pop("block")
+        if block is not None:
+            one["block"] = block
+
+
+def rerole(body: dict, name: str, role: str) -> None:
+    for one in (parameter(body, name), step(body, f"adamw.{name}")):
+        one["role"] = role
+
+
+def swap_arrays(body: dict, one: str, other: str, role: str) -> None:
+    first, second = (parameter(body, name)["arrays"] for name in (one, other))
+    first[role], second[role] = second[role], first[role]
+
+
 CHANGES = {
     "another block": ("training", lambda b: step(b, "blocks.0.norm_1").update(block=1), "does not belong into chapter"),
     "another direction": ("training",
@@ -72,6 +106,32 @@ CHANGES = {
     "no choices": ("generation",
         lambda b: step(b, "round1.choices").update(kind=""), "does not belong|has not one step"),
     "a step of another round": ("generation", lambda b: step(b, "round2.append").update(round=1), "does not belong"),
+    "the block of a step of another pass": ("generation",
+        lambda b: step(b, "round1.blocks.0.attention.softmax").update(block=1), "do not go through its blocks"),
+    "a block of a step outside of the model": ("generation",
+        lambda b: step(b, "round1.bytes").update(block=0), "round1.bytes does not belong"),
+    "the other text of an evaluation": ("training",
+        lambda b: step(b, "evaluation.training.blocks.0.norm_2").update(split="validation"),
+        "evaluation.training are not those of the model|is shown in no step"),
+    "norms that change their roles": ("training", lambda b: swap_roles(b, "norm_1", "norm_2"),
+        "is not where a step"),
+    "dropouts that go back one for the other": ("training",
+        lambda b: swap_back(b, "blocks.0.attention.dropout", "blocks.0.mlp.dropout"), "goes back through"),
+    "another block of a parameter": ("training", lambda b: reblock(b, "blocks.0.mlp.up.bias", None),
+        "is not read at one place of its block"),
+    "a role of a parameter that is read otherwise": ("training",
+        lambda b: rerole(b, "blocks.0.attention.qkv.bias", "vector"), "is read as a query_key_value_bias"),
+    "values of another parameter": ("training", lambda b: swap_arrays(
+        b, "blocks.0.norm_1.bias", "blocks.0.norm_2.bias", "trained"), "is not read at one place"),
+    "a gradient of another parameter": ("training", lambda b: swap_arrays(
+        b, "blocks.0.norm_1.bias", "blocks.0.norm_2.bias", "gradient"), "has another gradient"),
+    "moments of another parameter": ("training", lambda b: swap_arrays(
+        b, "blocks.0.norm_1.bias", "blocks.0.norm_2.bias", "m"), "has another"),
+    "a change of another parameter": ("generation", lambda b: swap_arrays(
+        b, "blocks.0.norm_1.bias", "blocks.0.norm_2.bias", "change"), "has another"),
+    "a step of another parameter": ("generation",
+        lambda b: step(b, "parameters.blocks.0.norm_1.bias").update(of="blocks.0.norm_2.bias"),
+        "is the second one of parameter|is not shown in a step of it"),
     "a prompt that is no text": ("generation",
         lambda b: b["texts"].update(training=b["texts"].pop("prompt")), "its texts are"),
 }

@@ -55,6 +55,7 @@ def test_it_is_what_would_be_recorded_today(tmp_path, again, route):
         twin = new.operations[name]
         assert (operation.kind, operation.target, operation.operands, operation.settings) == (
             twin.kind, twin.target, twin.operands, twin.settings)
+        assert [*operation.operands] == [*twin.operands]  # so they stand on the page
     assert old.make.keys() == new.make.keys()
     assert old.outline_sha256 == outline_hash(old)
 

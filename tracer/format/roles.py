@@ -6,10 +6,10 @@ made from these tables, and `tracer.format.routes` holds recordings of a trainin
 
 from dataclasses import dataclass
 
-# Kind of a step, or nothing where it shows several, and its role → what it is.
+# Kind of a step, or nothing where it shows several, and its role → what it is; those of the model in its order.
 MODEL_STEPS = {
-    ("positions", ""): "the numbers of the positions",
     ("embedding", "token"): "rows of the token table",
+    ("positions", ""): "the numbers of the positions",
     ("embedding", "position"): "rows of the position table",
     ("add", "embedding"): "token and position vectors added",
     ("dropout", "embedding"): "dropout of that sum",

@@ -82,7 +82,8 @@ def _belongs(trace: Trace, chapter: Chapter, step: Step, forward: dict[str, Step
         case "receipt":
             if step.pass_:
                 return _of_a_model(step) and passed == ("forward", "again", "", step.block, None, "")
-            return place in roles.RECEIPT_STEPS and passed[1:] == ("", "", None, None, "")
+            update = "update" if step.role == "zero_grad" else ""
+            return place in roles.RECEIPT_STEPS and passed == (update, "", "", None, None, "")
         case "updates":
             return place in roles.SERIES_STEPS and passed == ("", "", "", None, None, "")
         case "evaluation":
@@ -91,10 +92,13 @@ def _belongs(trace: Trace, chapter: Chapter, step: Step, forward: dict[str, Step
                     "forward", "evaluation", step.split, step.block, None, "")
             return place in roles.TEXT_STEPS and passed == ("", "", "validation", None, None, "")
         case "round":
-            known = place in roles.ROUND_STEPS or (step.direction == "forward" and _of_a_model(step))
-            return known and passed[1:] == ("round", "", step.block, chapter.round, "")
+            if place in roles.ROUND_STEPS:
+                return passed == ("forward" if step.role == "ids" else "", "round", "", None, chapter.round, "")
+            return _of_a_model(step) and passed == ("forward", "round", "", step.block, chapter.round, "")
         case "cached":
-            return place in roles.CACHED_STEPS and passed[1:] == ("cached", "", step.block, chapter.round, "")
+            block = step.block if step.role == "block" else None
+            return place in roles.CACHED_STEPS and passed == (
+                "forward" if step.role else "", "cached", "", block, chapter.round, "")
     return place in roles.CHANGE_STEPS and _of_parameter(trace, step, "")
 
 

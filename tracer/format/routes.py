@@ -9,6 +9,7 @@ from typing import Any
 
 from tracer.errors import UserError
 from tracer.format import roles
+from tracer.format.model_steps import check_model_steps
 from tracer.format.route_steps import check_steps
 from tracer.format.trace import Array, Operation, Parameter, Pass, Trace
 from tracer.kernels import PINS
@@ -42,6 +43,7 @@ def check_route(trace: Trace) -> None:
     (_check_training if training else _check_generation)(trace)
     check_steps(trace)
     _check_homes(trace)
+    check_model_steps(trace)
     _check_sources(trace)
     for operation in trace.operations.values():
         _check_merge(trace, operation)

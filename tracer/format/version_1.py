@@ -72,7 +72,7 @@ def _with_moments(old: dict[str, Any]) -> dict[str, Any]:
                 arrays |= dict.fromkeys(before[one["id"]], like | {"dtype": "float32", "derived": True})
             more = {} if target == "after" else {f"{target}_before": f"{own}.{target}_before"}
             settings = {"update" if key == "step" else key: value for key, value in one.get("attributes", {}).items()}
-            one = one | {"operands": one["operands"] | more, "attributes": settings}
+            one = one | {"operands": more | one["operands"], "attributes": settings}
         steps.append(one)
     chapters = [chapter | {"views": [view | {"steps": [made for name in view["steps"]
                                                        for made in (*before.get(name, ()), name)]}

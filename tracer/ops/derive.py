@@ -144,7 +144,7 @@ class _Derivation:
             case ["binary", "/", above, below]:
                 yield from self._down(equation, above, _over(part, below))
                 squared = _over(_times(part, above), ["binary", "**", below, ["number", 2]])
-                yield from self._down(equation, below, replace(squared, sign=-part.sign))
+                yield from self._down(equation, below, replace(squared, sign=-squared.sign))
             case ["binary", "**", base, exponent] if not self._hangs(exponent):
                 yield from self._down(equation, base, _times(part, *_slope_of_power(base, exponent)))
             case ["where", condition, yes, no] if not self._hangs(condition):
