@@ -52,6 +52,7 @@ LAB = """async (route) => {
                 const terms = working.lines.flatMap((line) => line.terms?.list ?? []);
                 const sizes = [...working.lines, ...terms, ...floats].map(({ value }) => Math.abs(value));
                 return { shown: store.value(array, index), working: working.value, direct: computation.value(index),
+                    measure: working.largest,
                     largest: sizes.filter(Number.isFinite).reduce((a, b) => Math.max(a, b), 0) };
             });
         },
@@ -142,6 +143,24 @@ def test_a_number_of_every_step_opens_and_agrees(page, site, recordings, route):
             wrong.append((step, index, shown, agrees, apart, scaled))
     assert len(wanted) > (200 if route == "training" else 70)
     assert wrong == []
+
+
+def test_a_number_looked_up_is_measured_by_the_terms_that_made_it(labs, page, site, training_trace):
+    """Rows looked up in a table that is not stored: where a sum cancelled, its rounding is that of its terms."""
+    values, array = training_trace.values, "adamw.token_embedding.weight.after.used"
+    recorded, rows = values(array), values(training_trace.operations[array].operands["ids"])
+    before, gradient = (np.abs(values(name)) for name in ("token_embedding.weight", "grad.token_embedding.weight"))
+    places = [list(index) for index in np.ndindex(recorded.shape)]
+    results = labs["training"].evaluate("(of) => lab.recompute(...of)", [array, places])
+    for (row, d), found in zip(places, results, strict=True):
+        # The first update moves by the learning rate at most; its gradient is read on the way.
+        terms = max(before[rows[row], d], gradient[rows[row], d], abs(recorded[row, d]), 0.02)
+        assert found["measure"] == pytest.approx(terms, rel=0.1), (row, d)
+        assert abs(found["working"] - recorded[row, d]) <= ULPS * ulp(terms), (row, d)
+    place = np.unravel_index(np.abs(recorded).argmin(), recorded.shape)
+    visit(page, address(site, "training"))
+    (shown, agrees, apart, scaled), = page.evaluate(OPEN, [fragment_of(training_trace, array, place)])
+    assert same(shown, recorded[place]) and agrees and scaled <= ULPS < 64 < apart
 
 
 @pytest.mark.parametrize("route", ROUTES)
