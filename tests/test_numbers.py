@@ -52,6 +52,7 @@ LAB = """async (route) => {
                 const terms = working.lines.flatMap((line) => line.terms?.list ?? []);
                 const sizes = [...working.lines, ...terms, ...floats].map(({ value }) => Math.abs(value));
                 return { shown: store.value(array, index), working: working.value, direct: computation.value(index),
+                    measure: working.largest,
                     largest: sizes.filter(Number.isFinite).reduce((a, b) => Math.max(a, b), 0) };
             });
         },
@@ -124,10 +125,7 @@ OPEN = """async (links) => {
 
 @pytest.mark.parametrize("route", ALL_ROUTES)
 def test_a_number_of_every_step_opens_and_agrees(page, site, recordings, route):
-    """In the panel, by its link: the recorded number whole, and beside it the same one recomputed.
-
-    Of steps that repeat in every block or round, in one of them; all are recomputed in the test above.
-    """
+    """By its link: the number whole, beside it the same recomputed; of what repeats in blocks or rounds, in one."""
     trace, draw = recordings[route], random.Random(1)
     stored = [name for name in trace.operations if trace.arrays[name].size and not trace.arrays[name].derived]
     wanted = [(name, [draw.randrange(length) for length in trace.arrays[name].shape])
@@ -142,6 +140,23 @@ def test_a_number_of_every_step_opens_and_agrees(page, site, recordings, route):
             wrong.append((step, index, shown, agrees, apart, scaled))
     assert len(wanted) > (200 if route == "training" else 70)
     assert wrong == []
+
+
+def test_a_number_looked_up_is_measured_by_the_terms_that_made_it(labs, page, site, training_trace):
+    """Rows looked up in a table that is not stored: where a sum cancelled, its rounding is that of its terms."""
+    values, array = training_trace.values, "adamw.token_embedding.weight.after.used"
+    recorded, rows = values(array), values("used_ids")
+    before, gradient = (np.abs(values(name)) for name in ("token_embedding.weight", "grad.token_embedding.weight"))
+    places = list(np.ndindex(recorded.shape))
+    for (row, d), found in zip(places, labs["training"].evaluate("(of) => lab.recompute(...of)", [array, places]),
+                               strict=True):
+        terms = max(before[rows[row], d], gradient[rows[row], d], abs(recorded[row, d]), 0.02)  # the last: the rate
+        assert found["measure"] == pytest.approx(terms, rel=0.1), (row, d)
+        assert abs(found["working"] - recorded[row, d]) <= ULPS * ulp(terms), (row, d)
+    visit(page, address(site, "training"))
+    place = np.unravel_index(np.abs(recorded).argmin(), recorded.shape)
+    (shown, agrees, apart, scaled), = page.evaluate(OPEN, [fragment_of(training_trace, array, place)])
+    assert same(shown, recorded[place]) and agrees and scaled <= ULPS < 64 < apart
 
 
 @pytest.mark.parametrize("route", ROUTES)

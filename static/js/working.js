@@ -1,5 +1,6 @@
 // The written-out working of one number: each equation with names, with numbers, and its value.
 
+import { children } from "evaluate";
 import { FUNCTIONS } from "functions";
 import { indexed, leaf, LEVEL, number, signLevel, wrap } from "said";
 
@@ -9,7 +10,6 @@ const OPERATOR = { "+": " + ", "-": " − ", "*": " × ", "/": " ∕ ", "//": " 
 const OPERATOR_LEVEL = { "+": 1, "-": 1, "*": 2, "/": 2, "//": 2, "%": 2, "**": 3 };
 /** @type {Record<string, string>} */
 const COMPARISON = { "==": " = ", "<=": " ≤ ", "<": " < ", ">=": " ≥ ", ">": " > " };
-const SAID = new Set(["number", "letter", "size", "name"]); // what an equation says is exact: no measure of rounding
 const MAX_LINES = 24;
 const MAX_MEMBERS = 8;
 const MAX_TERMS = 64;
@@ -104,12 +104,23 @@ export class Working {
   }
 
   /**
+   * An operand that is not stored was rounded when it was computed: where its terms cancelled, they are the measure.
+   * @param {string} array
+   * @param {number[]} index
+   */
+  noteTermsOf(array, index) {
+    const { same_as: same, derived } = this.store.array(array);
+    if (same) this.noteTermsOf(same, index);
+    if (derived) this.note(new Working(this.store.computation(array), this.store, {}).explain(index).largest);
+  }
+
+  /**
    * @param {ExpressionNode} node
    * @param {Letters} letters
    */
   describe(node, letters) {
     const said = this.say(node, letters);
-    if (!SAID.has(node[0])) this.note(said.value);
+    if (!isSaid(node)) this.note(said.value);
     return said;
   }
 
@@ -147,6 +158,7 @@ export class Working {
     if (local) this.tell(local, index);
     const value = this.computation.read(name, index);
     const token = { text: indexed(this.symbol(name), index), value };
+    if (!local) this.noteTermsOf(this.computation.operation.operands[name], index);
     const names = [local ? token : this.operand(token, name, index), ...this.indexReads(node, letters)];
     const dtype = local ? "float64" : this.store.array(this.computation.operation.operands[name]).dtype;
     return { value, names, numbers: [number(value, dtype)], level: LEVEL.atom, numberLevel: signLevel(value) };
@@ -293,6 +305,15 @@ export class Terms {
       if (described) this.list.push({ ...described, running: this.total });
     });
   }
+}
+
+/**
+ * What an equation and its settings say, as 1 − β, reads nothing: it is no term, and no measure of rounding.
+ * @param {ExpressionNode} node
+ * @returns {boolean}
+ */
+function isSaid(node) {
+  return node[0] !== "read" && children(node).every(isSaid);
 }
 
 /**
