@@ -215,11 +215,15 @@ def test_rms_norm_is_two_files_of_forty_lines():
     assert sum(len(path.read_text("utf-8").splitlines()) for path in files) <= 40
 
 
+def names(place: str) -> str:
+    return ", ".join(sorted(kind for kind, one in KINDS.items() if one.place == place))
+
+
 def test_the_command_line_takes_a_kind_and_refuses_another(command, tmp_path):
     status, _, told = command("record", "--norm", "softmax", "--output", tmp_path / "out")
-    assert status == 2 and told.strip() == "error: norm must be one of layer_norm, rms_norm, not 'softmax'"
-    status, _, told = command("fit", "--activation", "relu", "--output", tmp_path / "out")
-    assert status == 2 and told.strip() == "error: activation must be one of gelu, gelu_tanh, not 'relu'"
+    assert status == 2 and told.strip() == f"error: norm must be one of {names('norm')}, not 'softmax'"
+    status, _, told = command("fit", "--activation", "dropout", "--output", tmp_path / "out")
+    assert status == 2 and told.strip() == f"error: activation must be one of {names('activation')}, not 'dropout'"
     assert not (tmp_path / "out").exists()
     status, said, _ = command("record", "--norm", "rms_norm", "--activation", "gelu_tanh", "--updates", 1, "--width", 4,
                               "--blocks", 1, "--text", "a", "--validation-text", "a", "--prompt", "a",

@@ -32,12 +32,14 @@ SHAPE = together(
 
 @commands.command()
 @SHAPE
+@click.option("--norm", default="layer_norm", help="Normalisation: a kind of operation, such as layer_norm.")
+@click.option("--activation", default="gelu", help="Activation of the MLP: a kind of operation, such as gelu.")
 @click.option("--batch", default=1, help="Sequences in a batch.")
 @click.option("--length", type=int, help="Tokens of each.  [default: the context]")
 @click.option("--tokens-per-second", type=float, help="Speed of training, for the MFU.")
 @click.option("--peak-flops", type=float, help="What the device can do at most, in operations a second.")
-def parameters(like: str, dropout: float, tied: bool, batch: int, length: int | None, tokens_per_second: float | None,
-               peak_flops: float | None, **sizes: int | None) -> None:
+def parameters(like: str, dropout: float, tied: bool, norm: str, activation: str, batch: int, length: int | None,
+               tokens_per_second: float | None, peak_flops: float | None, **sizes: int | None) -> None:
     """Count a model's parameters, arithmetic and memory without building it."""
     needs("torch")
     from tracer.library import counting
@@ -49,7 +51,7 @@ def parameters(like: str, dropout: float, tied: bool, batch: int, length: int | 
         raise UserError(f"--batch must be at most {LARGEST:,}, not {batch}")
     shape = SHAPES[like] | {name: size for name, size in sizes.items() if size is not None}
     config = Config(shape["vocabulary"], shape["context"], shape["width"], shape["heads"], shape["blocks"], dropout,
-                    tied=tied)
+                    activation=activation, tied=tied, norm=norm)
     length = config.context if length is None else length
     memory = counting.training_memory(config, batch, length)
     share = None

@@ -50,8 +50,9 @@ ARRAYS = f"""An array is held in one of four ways, by the key that it has:
 
 JSON knows no NaN and no infinity: such a value is null among the `values`, and `nonfinite` says which one it is (index
 → `"nan"`, `"inf"` or `"-inf"`). What starts a computation (parameters, random words, series) comes from no operation:
-`sha256` holds it, over dtype, shape and little-endian bytes. In files beside the recording (`{files.ARRAY_SCHEMA}`,
-`{files.LABELS_SCHEMA}`, version {files.PART_VERSION}) stand long arrays and lists of labels.
+`sha256` holds it, of the text `float32 [5, 16] ` (dtype, shape, a space) and the little-endian bytes after it. In
+files beside the recording (`{files.ARRAY_SCHEMA}`, `{files.LABELS_SCHEMA}`, version {files.PART_VERSION}) stand long
+arrays (`dtype`, `shape`, `base64`) and lists of labels (`labels`), which a recording names by `file` and `length`.
 """
 JSON_NAMES = {"pass_": "pass", "data": "values"}
 NOT_WRITTEN = {"name", "folder", "label_files"}

@@ -126,7 +126,7 @@ CHAPTERS = ("text", "embedding", "block", "head", "loss", "backward", "adamw", "
             "prompt", "round", "cached", "parameters")
 
 
-@dataclass
+@dataclass(repr=False)
 class Trace:
     """A whole recording.  `make` says how to make it again; `summary` holds its headline figures.
 
@@ -149,6 +149,9 @@ class Trace:
     folder: Path | None = None
     outline_sha256: str = ""
     label_files: dict[str, list[str]] = field(default_factory=dict, repr=False, compare=False)  # file → its labels
+
+    def __repr__(self) -> str:
+        return f"<Trace of {self.route}: {len(self.operations)} operations, {len(self.arrays)} arrays>"
 
     def steps(self) -> Iterator[Step]:
         """Every step, chapter by chapter."""

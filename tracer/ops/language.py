@@ -8,8 +8,8 @@ A kind of operation is a few equations over named arrays, one per line::
 
 From this text alone come: the recomputation in NumPy (`tracer.ops.evaluate`), the recomputation
 and the written-out working of a single number in the browser (`static/js/evaluate.js`), the formula
-on the page (`site_builder/formula.py`), what an operand is used for, and, where an equation only
-multiplies and adds, its gradient (`tracer.ops.derive`).  Nothing about an operation is said twice.
+on the page (`site_builder/formula.py`), what an operand is used for, and, but where a kind states it,
+its gradient (`tracer.ops.derive`).  Nothing about an operation is said twice.
 
 Grammar (a subset of Python's expressions, read with `ast`):
 
