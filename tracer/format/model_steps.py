@@ -74,7 +74,7 @@ def _check_order(steps: Iterable[Step]) -> None:
             # A kind that is not listed may stand wherever its role may.
             numbers = [_ORDER[place]] if place in _ORDER else [
                 n for (_, role), n in _ORDER.items() if step.role and role == step.role]
-            later = [n for n in numbers if n > last]
+            later = [n for n in numbers if n >= last]  # two of a place may follow one another
             if numbers and not later:
                 raise UserError(f"step {step.id} is not where a step {'/'.join(filter(None, place))} can be")
             last = later[0] if later else last
