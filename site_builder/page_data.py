@@ -130,9 +130,8 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict[str, Any]:
         "labels": {name: {"script": _label_chunk(labels), "length": labels["length"]}
                    if isinstance(labels, dict) else _shown(trace, name) for name, labels in trace.labels.items()},
         "firsts": _first_places(trace),
-        "chapters": [{"id": chapter.id, "steps": [
-            {"id": step.id, "operations": step.operations, "arrays": step.arrays} for step in chapter.steps]}
-            for chapter in trace.chapters],
+        "chapters": [{"id": chapter.id, "steps": [_step_outline(step) for step in chapter.steps]}
+                     for chapter in trace.chapters],
         "letters": AXES,
         "sampling": _sampling_equations() if trace.make.get("rounds") else {},
         "summary": trace.summary,
@@ -140,6 +139,14 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict[str, Any]:
                   if kind in torch_sources()},
         "symbols": {one: _symbols(one) for one in sorted(set(notations.values()))},
     }
+
+
+def _step_outline(step: Step) -> dict[str, Any]:
+    """A step, with what the recording says of where it belongs; without what it does not say."""
+    place = {"kind": step.kind, "role": step.role, "direction": step.direction, "pass": step.pass_,
+             "split": step.split, "block": step.block, "round": step.round, "of": step.of}
+    return {"id": step.id, "operations": step.operations, "arrays": step.arrays,
+            **{name: value for name, value in place.items() if value not in ("", None)}}
 
 
 def _first_places(trace: Trace) -> dict[str, int]:

@@ -4,7 +4,7 @@ import { Address } from "address";
 import { Autoplay } from "autoplay";
 import { SHARED } from "charts";
 import { Choice } from "choice";
-import { all, byId } from "dom";
+import { all, byId, first } from "dom";
 import { wireKeys } from "keys";
 import { oncePerFrame } from "later";
 import { Pace } from "motion";
@@ -12,6 +12,7 @@ import { Navigation } from "navigation";
 import { Neighbours } from "neighbours";
 import { NetworkMap } from "network-map";
 import { OpenedNumber } from "opened-number";
+import { Stage } from "stage";
 import { parse, write } from "state";
 
 export class Player {
@@ -33,6 +34,7 @@ export class Player {
     this.neighbours = new Neighbours(this.sections, this);
     this.pace = new Pace(words);
     this.opened = new OpenedNumber(this);
+    this.stage = new Stage(first(document, "figure.stage"), this);
     this.autoplay = new Autoplay(words, {
       left: () => this.current < this.ids.length - 1,
       next: () => this.navigate(this.current + 1, { replace: true }),
@@ -158,6 +160,7 @@ export class Player {
     } else if (this.step.digits !== this.digits) this.step.drawNow();
     else this.step.follow();
     for (const button of this.digitButtons) button.setAttribute("aria-pressed", String(button.dataset.digits === String(this.digits)));
+    this.stage.show(this.ids[index], this.sections[index].dataset.makes ?? "");
     if (!changed) return;
     this.navigation.show(index);
     // Everything is written; what follows needs the layout.
@@ -174,6 +177,7 @@ export class Player {
   choose(axis, i) {
     this.choice.set(axis, i);
     this.step.follow();
+    this.stage.follow();
   }
 
   /**
@@ -184,6 +188,7 @@ export class Player {
     if (this.opened.place) this.closeNumber();
     this.choice.keep(this.store.array(array).axes, index);
     this.step.follow();
+    this.stage.follow();
   }
 
   /**
