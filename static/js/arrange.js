@@ -40,7 +40,7 @@ const LARGEST = [62, 34]; // of a cell
 const SMALLEST = [8, 9];
 const MOST = 130; // places of an axis
 const BREAK = 0.7; // of a cell, where places are left out
-export const TITLE = 18;
+const TITLE = 18;
 export const HEAD = 15;
 const ONE = { list: [0], all: 1, breaks: /** @type {Set<number>} */ (new Set()) };
 
@@ -157,7 +157,7 @@ function foldsOf(room, most) {
  * @param {Box} box
  * @param {number} axis
  */
-export function keyOf(box, axis) {
+function keyOf(box, axis) {
   return box.axes[axis].letter ?? `${box.name} ${axis}`;
 }
 

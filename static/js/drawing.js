@@ -1,6 +1,7 @@
 // Which drawing shows a step: one of its own, named after its kind, else the placed picture.
 
 import { DRAWINGS } from "drawings";
+import { drawGiven } from "given";
 import * as placed from "placed";
 
 /** @typedef {import("scene").Scene} Scene */
@@ -40,5 +41,5 @@ export function namesFor(scene, drawing) {
 /** What was given, and not made: its cells alone. @type {Drawing} */
 const given = {
   moves: () => [],
-  draw: (pen, scene) => placed.drawGiven(pen, scene),
+  draw: drawGiven,
 };

@@ -1,25 +1,14 @@
 // The picture of any operation: its arrays as cells, placed by its equations; the chosen element with its row, its
 // column and its sum.
 
-import { arrange, HEAD, keyOf, offset, TITLE } from "arrange";
-import { bare } from "dom";
+import { arrange, offset } from "arrange";
+import { drawHeads, drawTitle, labelRoom, titleOf } from "box-labels";
+import { indexAt, litIn, placementOf, shapeOf, wantedOn } from "boxes";
 import { widthOf } from "pen";
-import { place } from "placement";
 import { ease } from "scene";
 import { drawSum, sumHeight } from "sum";
 
-/** @typedef {import("scene").Scene} Scene @typedef {import("arrange").Placed} Placed @typedef {import("placement").Box} Box */
-
-/** @type {WeakMap<Equation[], import("placement").Placement>} */
-const placements = new WeakMap();
-
-/** @param {Scene} scene */
-export function placementOf(scene) {
-  const equations = scene.operation?.equations ?? [];
-  const known = placements.get(equations) ?? place(equations);
-  placements.set(equations, known);
-  return known;
-}
+/** @typedef {import("scene").Scene} Scene @typedef {import("arrange").Placed} Placed */
 
 /**
  * First the chosen number, slowly, then its row, then all the others.
@@ -67,185 +56,6 @@ function arrangementOf(scene) {
     wanted: (_, box, axis) => wantedOn(scene, box, axis),
     title: (box) => widthOf(titleOf(scene, box), { size: 12, bold: true }) + 6,
   });
-}
-
-/**
- * The shape of an array, or of a value in between.
- * @param {Scene} scene
- * @param {Box} box
- */
-export function shapeOf(scene, box) {
-  const array = scene.operand(box.name);
-  if (array) return scene.store.shape(array);
-  const sizes = scene.computation?.sizes ?? {};
-  return box.axes.map(({ letter }) => (letter ? sizes[letter] : 1));
-}
-
-/**
- * Where an axis is folded, these places are seen: the chosen one, those that a lookup takes, and the largest.
- * @param {Scene} scene
- * @param {Box} box
- * @param {number} axis
- */
-function wantedOn(scene, box, axis) {
-  const { at, lookup, letter } = box.axes[axis];
-  const letters = scene.letters;
-  /** @type {number[]} */
-  const found = [];
-  const evaluate = (/** @type {Letters} */ bound) => {
-    const i = scene.computation?.evaluate(at, { ...letters, ...bound });
-    if (i !== undefined && Number.isInteger(i)) found.push(i);
-  };
-  if (letter && letter in letters) found.push(letters[letter]);
-  else if (!letter) evaluate({});
-  if (lookup) {
-    const over = placementOf(scene);
-    for (const name of [over.rows, over.columns]) {
-      if (name) for (let i = 0; i < Math.min(40, scene.computation?.sizes[name] ?? 0); i++) evaluate({ [name]: i });
-    }
-  }
-  const out = scene.store.values(scene.array);
-  const target = placementOf(scene).boxes.at(-1);
-  if (out && letter && target) found.push(...largestPlaces(out, scene, target.axes.findIndex((other) => other.letter === letter)));
-  return [...new Set(found)];
-}
-
-/**
- * Where along an axis what is made is largest: the strongest places of the first numbers.
- * @param {ArrayLike<number>} values
- * @param {Scene} scene
- * @param {number} axis
- */
-function largestPlaces(values, scene, axis) {
-  const shape = scene.store.shape(scene.array);
-  if (axis < 0 || shape[axis] < 200) return [];
-  const after = shape.slice(axis + 1).reduce((a, b) => a * b, 1);
-  const best = new Float64Array(shape[axis]);
-  for (let flat = 0; flat < values.length; flat++) {
-    const i = Math.floor(flat / after) % shape[axis];
-    if (Math.abs(values[flat]) > best[i]) best[i] = Math.abs(values[flat]);
-  }
-  return Array.from(best.keys()).filter((i) => best[i] > 0).sort((a, b) => best[b] - best[a]).slice(0, 6);
-}
-
-/** @param {Scene} scene */
-function labelRoom(scene) {
-  const { boxes, rows } = placementOf(scene);
-  const out = boxes[boxes.length - 1];
-  if (!rows || out.down === null) return scene.narrow ? 4 : 12;
-  const length = Math.min(40, scene.store.shape(scene.array)[out.down]);
-  let widest = 12;
-  for (let i = 0; i < length; i++) widest = Math.max(widest, widthOf(bare(scene.label(scene.array, out.down, i)), { size: 11.5 }));
-  return Math.min(scene.narrow ? 44 : 90, widest) + 10;
-}
-
-/**
- * What an array is called over its box: its name in the equations, what is made by the end of its own, and its symbol.
- * @param {Scene} scene
- * @param {Box} box
- */
-export function titleOf(scene, { name, what }) {
-  const { operation, store } = scene;
-  const symbol = operation ? store.outline.symbols[operation.notation]?.[name] ?? "" : "";
-  const own = what === "out" && name === "out" ? scene.array.split(".").at(-1) ?? name : name;
-  const said = scene.words[`picture.name.${own}`] ?? (name.startsWith("d_") ? "" : own);
-  return symbol && symbol !== said ? `${said} ${symbol}`.trim() : said || name;
-}
-
-/**
- * @param {import("pen").Pen} pen
- * @param {Placed} placed
- * @param {Scene} scene
- */
-function drawTitle(pen, { box, x, y, head, columns, rows }, scene) {
-  const shape = shapeOf(scene, box);
-  const isFolded = columns.list.length < columns.all || rows.list.length < rows.all;
-  const name = titleOf(scene, box);
-  pen.text(x, y - (head ? HEAD : 0) - 6, name, { size: 12, bold: true, color: roleOf(box) });
-  const note = isFolded ? scene.say("folded", { shown: `${rows.list.length}×${columns.list.length}`, all: shape.slice(-2).map((n) => n.toLocaleString("en")).join("×") }) : "";
-  const from = x + widthOf(name, { size: 12, bold: true }) + 8;
-  if (note) pen.text(from, y - (head ? HEAD : 0) - 6, note, { size: 11, color: "soft" });
-}
-
-/**
- * The colour of what an array is for, whatever the sign of its numbers.
- * @param {Box} box
- * @returns {import("pen").Color}
- */
-function roleOf({ name }) {
-  if (name.startsWith("d_")) return "gradient";
-  if (name === "query" || name === "key" || name === "value" || name === "weight") return name;
-  return name === "table" ? "weight" : "ink";
-}
-
-/**
- * Labels of rows at the far left, of columns over the first box that has them; where they are too close, some.
- * @param {import("pen").Pen} pen
- * @param {Placed} placed
- * @param {import("arrange").Arrangement} arrangement
- * @param {Scene} scene
- */
-function drawHeads(pen, placed, { cell: [cw, ch], left, boxes, main }, scene) {
-  const { box, x, y, columns, rows, head } = placed;
-  const array = scene.operand(box.name);
-  const { down, across } = box;
-  const isFirst = boxes.filter((other) => other.y === placed.y).every((other) => other.x >= x);
-  const room = x - left > 30 ? 30 : x - left + 90;
-  if (array && down !== null && isFirst && ch >= 6) {
-    const every = Math.ceil(12 / ch);
-    rows.list.forEach((i, n) => {
-      if (n % every) return;
-      const text = short(bare(scene.label(array, down, i)), room, 11.5);
-      pen.text(x - 8, y + (offset(rows, n) + 0.5) * ch + 4, text, { size: 11.5, color: "soft", align: "right" });
-    });
-  }
-  if (!array || across === null || !head || (placed === main && boxes.some((other) => other !== main && other.x === x && other.head))) return;
-  const widest = Math.max(...columns.list.slice(0, 40).map((i) => widthOf(short(bare(scene.label(array, across, i)), 58, 11), { size: 11 })));
-  const every = Math.ceil((widest + 4) / cw);
-  columns.list.forEach((i, n) => {
-    if (n % every || (n && columns.breaks.has(n) && every > 1)) return;
-    pen.text(x + (offset(columns, n) + 0.5) * cw, y - 5, short(bare(scene.label(array, across, i)), 58, 11), { size: 11, color: "soft", align: "center" });
-  });
-}
-
-/**
- * A label that is too long ends in "…", so that it does not look whole.
- * @param {string} text
- * @param {number} width
- * @param {number} size
- */
-function short(text, width, size) {
-  if (widthOf(text, { size }) <= width) return text;
-  const letters = [...text];
-  while (letters.length > 1 && widthOf(`${letters.join("")}…`, { size }) > width) letters.pop();
-  return `${letters.join("")}…`;
-}
-
-/**
- * Which cells the chosen element reads: place of the row and of the column, or null for all of them.
- * @param {Placed} placed
- * @param {Scene} scene
- */
-function litIn({ box }, scene) {
-  const { computation } = scene;
-  const bound = scene.letters;
-  return box.axes.map(({ at, letter }) => {
-    if (letter) return letter in bound ? bound[letter] : null;
-    if (!computation) return null;
-    const i = computation.evaluate(at, bound);
-    return Number.isFinite(i) ? i : null;
-  });
-}
-
-/**
- * The index in its array of the cell at a row and a column; on other axes the chosen element says the place.
- * @param {Placed} placed
- * @param {(number | null)[]} lit
- * @param {number} row
- * @param {number} column
- */
-function indexAt({ box }, lit, row, column) {
-  return box.axes.map((_, axis) => (axis === box.down ? row : axis === box.across ? column : lit[axis] ?? 0));
 }
 
 /**
@@ -375,35 +185,4 @@ function drawFlight(pen, { boxes, main, sum, cell: [cw, ch] }, lit, scene, digit
       pen.cell(x + (goal[0] - x) * part, y + (goal[1] - y) * part, cw, ch, scene.value(placed.box.name, index), { largest: scene.once(`largest ${placed.box.name}`, () => 0), digits, lit: true, alpha: 1 - 0.5 * part });
     }
   });
-}
-
-export { keyOf, TITLE };
-
-/**
- * An array that nothing made: the chosen layer of it, as cells.
- * @param {import("pen").Pen} pen
- * @param {Scene} scene
- */
-export function drawGiven(pen, scene) {
-  const { store, array } = scene;
-  if (!array || !store.has(array)) return;
-  const { axes, shape } = store.array(array);
-  const letters = axes.map((_, i) => /** @type {LetterNode} */ (["letter", `a${i}`]));
-  const [box] = place([["out", letters, ["number", 0]]]).boxes;
-  const given = /** @type {Box} */ ({ ...box, name: array });
-  const lit = scene.index;
-  const room = { width: scene.width - 40, height: scene.height - 8, narrow: scene.narrow, labels: scene.narrow ? 44 : 90, sum: 8,
-    length: (/** @type {Box} */ _, /** @type {number} */ axis) => shape[axis], wanted: (/** @type {string} */ _, /** @type {Box} */ __, /** @type {number} */ axis) => [lit[axis]],
-    title: () => widthOf(array, { size: 12, bold: true }) };
-  const arrangement = arrange({ rows: null, columns: null, layers: [], boxes: [given] }, room);
-  const [only] = arrangement.boxes;
-  const [cw, ch] = arrangement.cell;
-  const digits = cw > 44 && ch > 13 ? Math.min(3, scene.digits) : 0;
-  pen.text(only.x, only.y - HEAD - 6, array, { size: 12, bold: true });
-  drawHeads(pen, only, arrangement, scene);
-  only.rows.list.forEach((row, n) => only.columns.list.forEach((column, m) => {
-    const index = indexAt(only, lit, row, column);
-    pen.cell(only.x + offset(only.columns, m) * cw, only.y + offset(only.rows, n) * ch, cw, ch, store.value(array, index),
-      { largest: store.largest(array), digits, dtype: store.array(array).dtype, key: `${array} ${index}`, place: { array, index }, lit: index.every((at, axis) => at === lit[axis]) });
-  }));
 }
