@@ -17,7 +17,7 @@ from typing import TypeVar
 import jinja2
 
 from site_builder.compiled import compiled, formulas
-from site_builder.controls import controls
+from site_builder.controls import controls, home_data
 from site_builder.experiments import read_experiments, tell
 from site_builder.experiments_page import shown
 from site_builder.frame import language_links, page_links
@@ -84,7 +84,8 @@ def _write_site(traces: Path, folder: Path) -> None:
     styles = [language.style for language in languages().values()]
     styles += [(STATIC / "css" / f"{name}.css").read_text(encoding="utf-8") for name in STYLES]
     (folder / "two-routes.css").write_text("".join(styles), encoding="utf-8", newline="\n")
-    shutil.copyfile(STATIC / "boot.js", folder / "boot.js")
+    for script in ("boot.js", "door.js"):
+        shutil.copyfile(STATIC / script, folder / script)
     (folder / "modules.js").write_text(modules_script(), encoding="utf-8", newline="\n")
 
 
@@ -178,6 +179,7 @@ def _write_home(site: _Site, language: Language, told: dict[str, _Told]) -> None
     strings = Strings(language)
     site.page("index.html", "home.html", language, lead=prose["home: lead"], states_text=prose["home: states"],
               routes=[route_card(route, *prose[f"home: {route}"], strings) for route in ROUTES], states=states(strings),
+              script_data=home_data(ROOT, strings), entry=ENTRY,
               map=told["training"].map, wide_map=told["training"].wide_map, has_experiments=site.has_experiments,
               chapters=chapter_lists({route: one.chapters for route, one in told.items()}, strings))
 

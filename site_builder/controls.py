@@ -46,3 +46,12 @@ def controls(route: str, root: str, strings: Strings) -> Controls:
         help=[strings(f"help_{key}") for key in HELP],
         script_data={"route": route, "root": root, "words": strings.for_scripts()},
         modes=[Choice(value, strings(f"network_map.{value}")) for value in MODES] if route == "training" else [])
+
+
+_OF_HOME = ("picture.route", "watch", "move_", "moves")
+
+
+def home_data(root: str, strings: Strings) -> dict[str, Any]:
+    """What the scripts of the home page are told: the words of its moving pictures."""
+    words = {key: word for key, word in strings.for_scripts().items() if key.startswith(_OF_HOME)}
+    return {"route": "", "root": root, "words": words}

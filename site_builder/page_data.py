@@ -14,8 +14,10 @@ import orjson
 
 from site_builder.keys import general
 from site_builder.labels import isolated
+from site_builder.network_graph import main_array
 from site_builder.notation import Notation
 from site_builder.source import torch_sources
+from site_builder.stations import home_numbers, home_outline, stations
 from site_builder.symbols import symbol_text
 from tracer.format.trace import AXES, DTYPES, Array, Step, Trace
 from tracer.ops import KINDS
@@ -54,7 +56,12 @@ def route_data(trace: Trace) -> RouteData:
         if isinstance(labels, dict):
             name = _label_chunk(labels)
             data.scripts[f"{name}.js"] = script(name, labels_of(trace, labels))
-    data.scripts[f"{trace.route}.js"] = script(trace.route, outline(trace, chunk_of))
+    whole = outline(trace, chunk_of)
+    data.scripts[f"{trace.route}.js"] = script(trace.route, whole)
+    numbers = {name: encode(values) for name, values in home_numbers(trace, whole["stations"]).items()}
+    home = f"home-{trace.route}"
+    data.scripts[f"{home}.js"] = script(home, numbers) + script(f"{home}-outline",
+                                                                home_outline(whole, trace, whole["stations"]))
     return data
 
 
@@ -130,9 +137,10 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict[str, Any]:
         "labels": {name: {"script": _label_chunk(labels), "length": labels["length"]}
                    if isinstance(labels, dict) else _shown(trace, name) for name, labels in trace.labels.items()},
         "firsts": _first_places(trace),
-        "chapters": [{"id": chapter.id, "steps": [_step_outline(step) for step in chapter.steps]}
+        "chapters": [{"id": chapter.id, "steps": [_step_outline(trace, step) for step in chapter.steps]}
                      for chapter in trace.chapters],
         "letters": AXES,
+        "stations": stations(trace),
         "sampling": _sampling_equations() if trace.make.get("rounds") else {},
         "summary": trace.summary,
         "torch": {kind: torch_sources()[kind] for kind in sorted({one.kind for one in trace.operations.values()})
@@ -141,9 +149,9 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _step_outline(step: Step) -> dict[str, Any]:
+def _step_outline(trace: Trace, step: Step) -> dict[str, Any]:
     """A step, with what the recording says of where it belongs; without what it does not say."""
-    place = {"kind": step.kind, "role": step.role, "direction": step.direction, "pass": step.pass_,
+    place = {"main": main_array(trace, step), "kind": step.kind, "role": step.role, "direction": step.direction, "pass": step.pass_,
              "split": step.split, "block": step.block, "round": step.round, "of": step.of}
     return {"id": step.id, "operations": step.operations, "arrays": step.arrays,
             **{name: value for name, value in place.items() if value not in ("", None)}}

@@ -17,6 +17,8 @@ interface Outline {
   letters: Record<string, string>;
   /** Kind → target → equations, for draws with other settings. */
   sampling: Record<string, Record<string, Equation[]>>;
+  /** For the picture of the whole network at work: site_builder/stations.py. */
+  stations: Stations[];
   summary: Record<string, any>;
   /** Kind → the PyTorch that computes it. */
   torch: Record<string, string>;
@@ -56,6 +58,8 @@ interface StepOutline {
   id: string;
   operations: string[];
   arrays: string[];
+  /** The array that it is about. */
+  main?: string;
   /** What it is and where it belongs, as the recording says; left out where it says nothing. */
   kind?: string;
   role?: string;
@@ -65,6 +69,19 @@ interface StepOutline {
   block?: number;
   round?: number;
   of?: string;
+}
+
+/** One pass through the network: what is recorded of its stream and of its end. */
+interface Stations {
+  round: number | null;
+  stops: { step: string; array: string; role: string; block: number | null; back: string | null; gradient: string | null }[];
+  attention: { step: string; array: string; block: number }[];
+  outcome: Record<string, string>;
+  names: string[];
+  /** What the screen shows before and after. */
+  before: string;
+  text: string;
+  end: string;
 }
 
 /** What stands in a route's page: `<script id="page">`. */
