@@ -28,7 +28,7 @@ from site_builder.network_map import Map, network_map
 from site_builder.output import replacing, resolved
 from site_builder.page_data import route_data
 from site_builder.pages import chapters as route_chapters
-from site_builder.pages import told
+from site_builder.pages import told, tour
 from site_builder.parts import Parts
 from site_builder.stamp import STAMP, stamp
 from site_builder.strings import Strings
@@ -160,7 +160,7 @@ def _write_route_page(site: _Site, parts: Parts, language: Language) -> _Told:
     titles = {step.id: step.title for chapter in chapters for step in chapter.steps}
     small = network_map(trace, titles, strings)
     site.page(f"{route}.html", "route.html", language, page=route, chapters=chapters, total=len(titles), map=small,
-              controls=controls(route, ROOT, strings), entry=ENTRY)
+              controls=controls(route, ROOT, strings, tour(parts, language)), entry=ENTRY)
     return _Told(told(parts, language, HOME_PROSE.get(route, [])),
                  [(chapter.steps[0].id, chapter.title) for chapter in chapters],
                  small, network_map(trace, titles, strings, columns=True))

@@ -36,15 +36,15 @@ class Controls:
     modes: list[Choice] = field(default_factory=list)  # of the map, on a route that goes more ways than forward
 
 
-def controls(route: str, root: str, strings: Strings) -> Controls:
-    """The controls for a route; `root` is the way from its page to the folder of the site."""
+def controls(route: str, root: str, strings: Strings, tour: list[dict[str, Any]]) -> Controls:
+    """The controls for a route with its `tour`; `root` is the way from its page to the folder of the site."""
     return Controls(
         digits=[Choice(value, strings("all_digits") if value == "all" else value) for value in DIGITS],
         speeds=[Choice(value, strings(value), value == USUAL_SPEED) for value in SPEEDS],
         sides=[Choice(value, strings(f"network_map.{value}"), value == SIDES[0]) for value in SIDES],
         reasons=[Choice(value, strings(f"not_started.{value}")) for value in REASONS],
         help=[strings(f"help_{key}") for key in HELP],
-        script_data={"route": route, "root": root, "words": strings.for_scripts()},
+        script_data={"route": route, "root": root, "words": strings.for_scripts(), "tour": tour},
         modes=[Choice(value, strings(f"network_map.{value}")) for value in MODES] if route == "training" else [])
 
 

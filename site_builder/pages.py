@@ -16,6 +16,7 @@ from site_builder.parts import Part, Parts, number_in_prose
 from site_builder.prose import find_section, name_of, render, render_title
 from site_builder.rounds import bytes_of, careless, layers
 from site_builder.strings import Strings, count
+from site_builder.tour import stops
 from tracer.format.trace import Array, Chapter, Pass, Step
 
 
@@ -83,6 +84,15 @@ def told(parts: Parts, language: Language, keys: list[str]) -> dict[str, tuple[s
     figures = writer.figures()
     sections = {key: language.prose[key] for key in keys}
     return {key: (render_title(s.title, figures), render(s.body, figures)) for key, s in sections.items()}
+
+
+def tour(parts: Parts, language: Language) -> list[dict[str, Any]]:
+    """The stops of the route's tour: the step, what is chosen there, and what is said."""
+    writer, found = _Writer(parts, language), []
+    for key, step, stop in stops(parts.trace):
+        section, figures = language.prose[key], writer.figures(step)
+        found.append(stop | {"title": render_title(section.title, figures), "say": render(section.body, figures)})
+    return found
 
 
 def chapters(parts: Parts, language: Language) -> list[ShownChapter]:

@@ -90,6 +90,17 @@ interface PageData {
   /** The way from the page to the site's own folder. */
   root: string;
   words: Words;
+  tour?: Stop[];
+}
+
+/** A stop of a tour: site_builder/tour.py. `say` is HTML. */
+interface Stop {
+  name: string;
+  step: string;
+  view: string;
+  at: Letters;
+  title: string;
+  say: string;
 }
 
 type Words = Record<string, string>;
