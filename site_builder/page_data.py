@@ -14,6 +14,7 @@ import orjson
 
 from site_builder.keys import general
 from site_builder.labels import isolated
+from site_builder.main_line import main_line
 from site_builder.notation import Notation
 from site_builder.source import torch_sources
 from site_builder.symbols import symbol_text
@@ -130,15 +131,27 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict[str, Any]:
         "labels": {name: {"script": _label_chunk(labels), "length": labels["length"]}
                    if isinstance(labels, dict) else _shown(trace, name) for name, labels in trace.labels.items()},
         "firsts": _first_places(trace),
-        "chapters": [{"id": chapter.id, "steps": [
-            {"id": step.id, "operations": step.operations, "arrays": step.arrays} for step in chapter.steps]}
-            for chapter in trace.chapters],
+        **_steps(trace),
         "letters": AXES,
         "sampling": _sampling_equations() if trace.make.get("rounds") else {},
         "summary": trace.summary,
         "torch": {kind: torch_sources()[kind] for kind in sorted({one.kind for one in trace.operations.values()})
                   if kind in torch_sources()},
         "symbols": {one: _symbols(one) for one in sorted(set(notations.values()))},
+    }
+
+
+def _steps(trace: Trace) -> dict[str, Any]:
+    """Chapters and steps, the main line, and the families: axes, and the steps that do the same along them."""
+    line = main_line(trace)
+    return {
+        "chapters": [{"id": chapter.id, "steps": [
+            {"id": step.id, "operations": step.operations, "arrays": step.arrays,
+             "place": line.members[step.id].place, "at": line.members[step.id].at} for step in chapter.steps]}
+            for chapter in trace.chapters],
+        "line": [stop.step.id for stop in line.stops],
+        "families": [{"axes": {axis: family.values(axis) for axis in family.axes},
+                      "steps": [member.step.id for member in family.members]} for family in line.families],
     }
 
 

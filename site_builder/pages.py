@@ -9,7 +9,7 @@ from site_builder.beside import ByteRow, Choices, ShownLayers, byte_rows, choice
 from site_builder.formula import OTHERWISE
 from site_builder.labels import isolated
 from site_builder.language import Language
-from site_builder.main_line import Family, Member, main_line
+from site_builder.main_line import main_line
 from site_builder.merges import Merges, merges
 from site_builder.network_graph import main_array, place
 from site_builder.notation import source
@@ -161,7 +161,8 @@ class _Writer:
         figures = self.figures(step)
         given = [] if step.kind == "change" else step.arrays  # the operation itself shows both moments
         return ShownStep(
-            step.id, self.at(step), int(member.place) + 1, member is self.line.stop(member), self.title(step, chapter, render_title(section.title, figures)),
+            step.id, self.at(step), int(member.place) + 1, member is self.line.stop(member),
+            self.title(step, chapter, render_title(section.title, figures)),
             render(section.body, figures), render(section.misread, figures),
             [self.part(name) for name in given], [self.part(name) for name in step.operations],
             merges(self.trace, step), shown_layers(layers(self.trace, chapter, step)),
