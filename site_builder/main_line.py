@@ -29,7 +29,14 @@ class Member:
     chapter: Chapter
     family: "Family"
     at: dict[str, Value] = field(default_factory=dict)
-    place: float = 0
+    place: float = 0.0
+
+    @property
+    def variants(self) -> list["Member"]:
+        """Of a step on the line, the others for which it stands: those that have no stop of their own."""
+        is_first = self is self.family.members[0]
+        return [one for one in self.family.members if one is not self
+                and (one.place == self.place or (is_first and not one.place.is_integer()))]
 
 
 @dataclass

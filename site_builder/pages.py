@@ -135,8 +135,7 @@ class _Writer:
         for family in self.line.families:
             _say_once([shown[member.step.id] for member in family.members])
         for stop in self.line.stops:
-            shown[stop.step.id].variants = [(one.step.id, shown[one.step.id].title) for one in stop.family.members
-                                            if self.line.stop(one) is stop and one is not stop]
+            shown[stop.step.id].variants = [(one.step.id, shown[one.step.id].title) for one in stop.variants]
         return found
 
     def chapter(self, chapter: Chapter) -> ShownChapter:
