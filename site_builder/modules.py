@@ -19,6 +19,7 @@ from site_builder.functions import NAME, functions_module
 from tracer.resources import STATIC
 
 ENTRY = 'import "main";'  # the one script that stands in a page
+DRAWINGS = "drawings"  # of the module that knows them all, and of their folder
 SOURCES = STATIC / "js"
 
 
@@ -50,10 +51,19 @@ def sha256(text: str) -> str:
 
 
 def _modules(folder: Path) -> dict[str, str]:
-    """Name → text: every ``*.js`` in `folder`, and the module that is made from the table of functions."""
-    files = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.js")} | {NAME: functions_module()}
+    """Name → text: every ``*.js`` in `folder`, and the modules that are made from tables: of functions, of drawings."""
+    files = {path.relative_to(folder).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
+             for path in folder.rglob("*.js")}
+    files |= {NAME: functions_module(), DRAWINGS: drawings_module(folder)}
     # The last line keeps stacks and coverage readable.
     return {name: f"{files[name]}\n//# sourceURL={name}.js\n" for name in sorted(files)}
+
+
+def drawings_module(folder: Path = SOURCES) -> str:
+    """The text of the module that gives every drawing of its own by its name: the files in ``drawings/``."""
+    names = sorted(path.stem for path in (folder / DRAWINGS).glob("*.js"))
+    imports = [f'import * as {name} from "{DRAWINGS}/{name}";\n' for name in names]
+    return f"{''.join(imports)}export const DRAWINGS = {{ {', '.join(names)} }};\n"
 
 
 def _data_url(text: str) -> str:

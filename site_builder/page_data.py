@@ -14,7 +14,7 @@ import orjson
 
 from site_builder.keys import general
 from site_builder.labels import isolated
-from site_builder.main_line import main_line
+from site_builder.main_line import Member, main_line
 from site_builder.notation import Notation
 from site_builder.source import torch_sources
 from site_builder.symbols import symbol_text
@@ -145,14 +145,20 @@ def _steps(trace: Trace) -> dict[str, Any]:
     """Chapters and steps, the main line, and the families: axes, and the steps that do the same along them."""
     line = main_line(trace)
     return {
-        "chapters": [{"id": chapter.id, "steps": [
-            {"id": step.id, "operations": step.operations, "arrays": step.arrays,
-             "place": line.members[step.id].place, "at": line.members[step.id].at} for step in chapter.steps]}
-            for chapter in trace.chapters],
+        "chapters": [{"id": chapter.id, "steps": [_step_outline(step, line.members[step.id]) for step in chapter.steps]}
+                     for chapter in trace.chapters],
         "line": [stop.step.id for stop in line.stops],
         "families": [{"axes": {axis: family.values(axis) for axis in family.axes},
                       "steps": [member.step.id for member in family.members]} for family in line.families],
     }
+
+
+def _step_outline(step: Step, member: Member) -> dict[str, Any]:
+    """A step, its place on the line, and what the recording says of where it belongs, without what it does not say."""
+    belongs = {"kind": step.kind, "role": step.role, "direction": step.direction, "pass": step.pass_,
+             "split": step.split, "block": step.block, "round": step.round, "of": step.of}
+    return {"id": step.id, "operations": step.operations, "arrays": step.arrays, "place": member.place, "at": member.at,
+            **{name: value for name, value in belongs.items() if value not in ("", None)}}
 
 
 def _first_places(trace: Trace) -> dict[str, int]:

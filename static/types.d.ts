@@ -59,6 +59,15 @@ interface StepOutline {
   id: string;
   operations: string[];
   arrays: string[];
+  /** What it is and where it belongs, as the recording says; left out where it says nothing. */
+  kind?: string;
+  role?: string;
+  direction?: string;
+  pass?: string;
+  split?: string;
+  block?: number;
+  round?: number;
+  of?: string;
   /** Its number on the main line, from 0; between two numbers beside it. */
   place: number;
   at: Coordinates;
@@ -168,4 +177,9 @@ interface Window {
 /** Made by site_builder/functions.py. */
 declare module "functions" {
   export const FUNCTIONS: Record<string, { value: (x: number) => number; text: string; python: string }>;
+}
+
+/** Made by site_builder/modules.py: the files of static/js/drawings by name. */
+declare module "drawings" {
+  export const DRAWINGS: Record<string, import("drawing").Drawing>;
 }

@@ -16,6 +16,18 @@ export function format(value, digits, dtype = "float32") {
 }
 
 /**
+ * The same for pictures, where room is scarce: what is very small or large is written with a power of ten.
+ * @param {number} value
+ * @param {number} digits
+ * @param {string} dtype
+ */
+export function compact(value, digits, dtype = "float32") {
+  const size = Math.abs(value);
+  if (dtype === "int64" || !Number.isFinite(value) || size === 0 || (size >= 1e-3 && size < 1e5)) return format(value, digits, dtype);
+  return value.toExponential(Math.min(digits, 2) - 1).replace("e+", "e").replaceAll("-", MINUS);
+}
+
+/**
  * @param {number} value
  * @param {number} digits
  */

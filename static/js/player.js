@@ -4,7 +4,7 @@ import { Address } from "address";
 import { Autoplay } from "autoplay";
 import { SHARED } from "charts";
 import { Choice } from "choice";
-import { all, byId } from "dom";
+import { all, byId, first } from "dom";
 import { wireKeys } from "keys";
 import { oncePerFrame } from "later";
 import { MainLine } from "main-line";
@@ -13,6 +13,7 @@ import { Navigation } from "navigation";
 import { Neighbours } from "neighbours";
 import { NetworkMap } from "network-map";
 import { OpenedNumber } from "opened-number";
+import { Stage } from "stage";
 import { parse, write } from "state";
 import { Texts } from "texts";
 
@@ -35,6 +36,7 @@ export class Player {
     this.neighbours = new Neighbours(new Map(this.sections.map((section) => [section.dataset.step ?? "", section])), this);
     this.pace = new Pace(words);
     this.opened = new OpenedNumber(this);
+    this.stage = new Stage(first(document, "figure.stage"), this);
     this.autoplay = new Autoplay(words, {
       left: () => this.line.from(this.current, 1) !== this.current,
       next: () => this.walk(1, { replace: true }),
@@ -174,6 +176,7 @@ export class Player {
     } else if (this.step.digits !== this.digits) this.step.drawNow();
     else this.step.follow();
     for (const button of this.digitButtons) button.setAttribute("aria-pressed", String(button.dataset.digits === String(this.digits)));
+    this.stage.show(id, this.step.section.dataset.makes ?? "");
     if (!changed) return;
     this.navigation.show(id);
     // Everything is written; what follows needs the layout.
@@ -190,6 +193,7 @@ export class Player {
   choose(axis, i) {
     this.choice.set(axis, i);
     this.step.follow();
+    this.stage.follow();
   }
 
   /**
@@ -200,6 +204,7 @@ export class Player {
     if (this.opened.place) this.closeNumber();
     this.choice.keep(this.store.array(array).axes, index);
     this.step.follow();
+    this.stage.follow();
   }
 
   /**

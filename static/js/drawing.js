@@ -1,0 +1,45 @@
+// Which drawing shows a step: one of its own, named after its kind, else the placed picture.
+
+import { DRAWINGS } from "drawings";
+import { drawGiven } from "given";
+import * as placed from "placed";
+
+/** @typedef {import("scene").Scene} Scene */
+
+/**
+ * One file in static/js/drawings, named after the kind of the operation (with `_backward` for its gradient) or of the step.
+ * `suits`: whether it can show this one; `arrays`: what it reads beside the operation's own; `draw` is a function of the
+ * scene and of how far each of the `moves` has come.
+ * @typedef {object} Drawing
+ * @property {(scene: Scene) => boolean} [suits]
+ * @property {(scene: Scene) => string[]} [arrays]
+ * @property {(scene: Scene) => import("scene").Move[]} moves
+ * @property {(pen: import("pen").Pen, scene: Scene) => void} draw
+ */
+
+/**
+ * @param {Scene} scene
+ * @returns {Drawing}
+ */
+export function drawingFor(scene) {
+  const { operation, step } = scene;
+  const names = [step.kind ?? "", operation ? `${operation.kind}${operation.is_gradient ? "_backward" : ""}` : ""];
+  const own = names.map((name) => (Object.hasOwn(DRAWINGS, name) ? DRAWINGS[name] : null)).find((drawing) => drawing && (drawing.suits?.(scene) ?? true));
+  return own ?? (operation ? placed : given);
+}
+
+/**
+ * The arrays that have to be here.
+ * @param {Scene} scene
+ * @param {Drawing} drawing
+ */
+export function namesFor(scene, drawing) {
+  const own = scene.operation ? [scene.array, ...Object.values(scene.operation.operands)] : scene.array ? [scene.array] : [];
+  return [...new Set([...own, ...drawing.arrays?.(scene) ?? []])];
+}
+
+/** What was given, and not made: its cells alone. @type {Drawing} */
+const given = {
+  moves: () => [],
+  draw: drawGiven,
+};

@@ -1,0 +1,265 @@
+// The stage: one picture for the step that is shown. What stands in it follows from the step, from what is chosen, from
+// the room and from the time of its moves; so going back, dragging and stills come for nothing.
+
+import { between, find, render, Theme } from "canvas";
+import { h, loadFailed } from "dom";
+import { drawingFor, namesFor } from "drawing";
+import { Lens } from "lens";
+import { MovesBar } from "moves-bar";
+import { Pen } from "pen";
+import { ease, Scene } from "scene";
+import { Which } from "which";
+
+/** @typedef {import("pen").Shape} Shape */
+
+const TRAVEL = 420; // ms from one picture to the next
+const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+
+export class Stage {
+  /**
+   * @param {HTMLElement} host
+   * @param {import("player").Player} player
+   */
+  constructor(host, player) {
+    this.host = host;
+    this.player = player;
+    this.canvas = h("canvas", { tabindex: 0, role: "img" });
+    this.half = h("p", { class: "half", role: "status" });
+    this.which = new Which((array) => this.look(array));
+    this.lens = new Lens(player.words);
+    host.replaceChildren(this.which.element, this.canvas, this.half, this.lens.element);
+    this.context = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d"));
+    this.bar = new MovesBar(player, (progress, say) => this.showMoment(progress, say));
+    this.bar.place(host);
+    this.theme = new Theme(host);
+    /** @type {Shape[]} */
+    this.shapes = []; // as they are on the canvas
+    /** @type {Scene | null} */
+    this.scene = null;
+    /** @type {import("drawing").Drawing | null} */
+    this.drawing = null;
+    this.id = "";
+    this.array = "";
+    this.frame = 0;
+    this.width = this.height = 0;
+    this.listen();
+  }
+
+  listen() {
+    new ResizeObserver(() => this.resize()).observe(this.canvas);
+    dark.addEventListener("change", () => { this.theme = new Theme(this.host); this.paint(this.shapes); });
+    this.canvas.addEventListener("pointermove", (event) => this.point(event));
+    this.canvas.addEventListener("pointerleave", () => this.lens.hide());
+    this.canvas.addEventListener("click", (event) => this.click(event));
+    this.canvas.addEventListener("keydown", (event) => this.press(event));
+    document.addEventListener("pointerdown", (event) => { if (!this.bar.owns(event.target)) this.bar.stop(); }, true);
+    document.addEventListener("wheel", () => this.bar.stop(), { passive: true, capture: true });
+    document.addEventListener("keydown", (event) => { if (!this.bar.owns(event.target)) this.bar.stop(); }, true);
+  }
+
+  /**
+   * The picture of a step, of the array that its opened number is in, else of its main one.
+   * @param {string} id
+   * @param {string} main
+   */
+  show(id, main) {
+    const step = this.player.store.steps.get(id);
+    if (!step) return;
+    const names = step.operations.length ? step.operations : step.arrays;
+    const opened = this.player.opened.place?.array ?? "";
+    const array = names.includes(opened) ? opened : names.includes(main) ? main : names[names.length - 1] ?? "";
+    const travels = this.id !== "" && this.id !== id;
+    this.id = id;
+    this.which.show(names, array, this.player.words);
+    this.look(array, travels);
+  }
+
+  /**
+   * Look at one of the arrays of the step.
+   * @param {string} array
+   */
+  look(array, travels = true) {
+    this.array = array;
+    this.lens.hide();
+    this.bar.reset();
+    this.rebuild(travels);
+  }
+
+  /** What is chosen has changed. */
+  follow() {
+    if (!this.scene || !this.array) return;
+    const index = this.index();
+    if (String(index) !== String(this.scene.index)) this.rebuild(true);
+  }
+
+  index() {
+    const { store, choice, opened } = this.player;
+    return opened.indexIn(this.array) ?? (store.has(this.array) ? choice.within(store.array(this.array)) : []);
+  }
+
+  pause() {
+    this.bar.stop();
+    this.lens.hide();
+  }
+
+  resize() {
+    const { clientWidth: width, clientHeight: height } = this.canvas;
+    if (!width || !height || (width === this.width && height === this.height)) return;
+    this.measure();
+    if (this.id) this.rebuild(false);
+  }
+
+  measure() {
+    const { clientWidth: width, clientHeight: height } = this.canvas;
+    const scale = window.devicePixelRatio || 1;
+    this.width = width;
+    this.height = height;
+    this.canvas.width = Math.round(width * scale);
+    this.canvas.height = Math.round(height * scale);
+    this.context.setTransform(scale, 0, 0, scale, 0, 0);
+  }
+
+  /**
+   * A new scene; its numbers are waited for.
+   * @param {boolean} travels from what is shown now
+   */
+  async rebuild(travels) {
+    if (!this.width) this.measure();
+    const { store, words, digits } = this.player;
+    const step = store.steps.get(this.id);
+    if (!step || !this.width || !this.height) return;
+    const scene = new Scene({ store, words, step, array: this.array, index: this.index(), width: this.width, height: this.height,
+      digits: digits === "all" ? 6 : Math.min(digits, 4) });
+    this.scene = scene;
+    this.host.dataset.picture = this.id;
+    const drawing = drawingFor(scene);
+    const names = namesFor(scene, drawing);
+    const missing = names.filter((name) => !store.isReady(name));
+    if (missing.length) {
+      this.host.classList.add("waiting");
+      try {
+        await Promise.all(missing.map((name) => store.ready(name)));
+      } catch (error) {
+        if (this.scene === scene) this.half.replaceChildren(loadFailed(words, error));
+        return;
+      }
+      if (this.scene !== scene) return;
+    }
+    this.host.classList.remove("waiting");
+    this.drawing = drawing;
+    this.bar.load(drawing.moves(scene));
+    this.half.textContent = "";
+    this.go(this.draw(), travels && !calm.matches);
+    this.describe();
+  }
+
+  draw() {
+    const { scene, drawing } = this;
+    if (!scene || !drawing) return [];
+    const pen = new Pen(this.width, this.height);
+    drawing.draw(pen, scene);
+    return pen.shapes;
+  }
+
+  /**
+   * From the shapes of now to others.
+   * @param {Shape[]} shapes
+   * @param {boolean} travels
+   */
+  go(shapes, travels) {
+    cancelAnimationFrame(this.frame);
+    const from = this.shapes;
+    this.shapes = shapes;
+    if (!travels || !from.length) { this.paint(shapes); return; }
+    const start = performance.now();
+    const tick = (/** @type {number} */ now) => {
+      const part = Math.min(1, (now - start) / TRAVEL);
+      this.paint(between(from, shapes, ease(part)));
+      if (part < 1) this.frame = requestAnimationFrame(tick);
+    };
+    this.frame = requestAnimationFrame(tick);
+  }
+
+  /** @param {Shape[]} shapes */
+  paint(shapes) {
+    this.context.clearRect(0, 0, this.width, this.height);
+    render(this.context, shapes, this.theme);
+  }
+
+  /**
+   * The picture at a moment of its moves.
+   * @param {Map<string, number>} progress
+   * @param {string} say
+   */
+  showMoment(progress, say) {
+    if (!this.scene) return;
+    this.scene.progress = progress;
+    if (this.half.textContent !== say) this.half.textContent = say;
+    this.go(this.draw(), false);
+  }
+
+  /** What the picture shows, for those who do not see it; its numbers are in the tables of the panel. */
+  describe() {
+    const { scene, player } = this;
+    if (!scene) return;
+    const { store } = player;
+    const chosen = store.has(this.array) && store.size(this.array) ? `${this.array}[${scene.index}] = ${scene.number(store.value(this.array, scene.index), 4, store.array(this.array).dtype)}` : "";
+    this.canvas.setAttribute("aria-label", [player.title(this.id), chosen].filter(Boolean).join(" · "));
+  }
+
+  /** @param {MouseEvent} event */
+  under(event) {
+    const box = this.canvas.getBoundingClientRect();
+    return find(this.shapes, event.clientX - box.left, event.clientY - box.top, "pointerType" in event && event.pointerType === "touch" ? 14 : 4);
+  }
+
+  /** @param {PointerEvent} event */
+  point(event) {
+    const shape = this.under(event);
+    this.canvas.classList.toggle("over", Boolean(shape));
+    if (shape && this.scene) this.lens.show(shape, this.shapes, this.scene);
+    else this.lens.hide();
+  }
+
+  /**
+   * A number is chosen; one that is chosen already is opened.
+   * @param {MouseEvent} event
+   */
+  click(event) {
+    const place = this.under(event)?.place;
+    if (place) this.choose(place);
+  }
+
+  /** @param {Place} place */
+  choose(place) {
+    const isChosen = place.array === this.array && String(place.index) === String(this.scene?.index);
+    if (isChosen || place.array !== this.array) this.player.open(place);
+    else this.player.lookAt(place);
+  }
+
+  /** @param {KeyboardEvent} event */
+  press(event) {
+    const { scene } = this;
+    if (!scene || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (event.key === "Enter") this.choose({ array: this.array, index: scene.index });
+    else if (!this.step(event.key, event.shiftKey)) return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /**
+   * Shift and an arrow choose the neighbour.
+   * @param {string} key
+   * @param {boolean} shift
+   */
+  step(key, shift) {
+    const { scene } = this;
+    const { shape } = this.player.store.array(this.array);
+    const axis = key === "ArrowLeft" || key === "ArrowRight" ? shape.length - 1 : key === "ArrowUp" || key === "ArrowDown" ? shape.length - 2 : -1;
+    if (!scene || axis < 0 || !shift) return false;
+    const by = key === "ArrowLeft" || key === "ArrowUp" ? -1 : 1;
+    this.player.lookAt({ array: this.array, index: scene.index.with(axis, Math.max(0, Math.min(shape[axis] - 1, scene.index[axis] + by))) });
+    return true;
+  }
+}
