@@ -159,8 +159,9 @@ def _write_route_page(site: _Site, parts: Parts, language: Language) -> _Told:
     chapters = route_chapters(parts, language)
     titles = {step.id: step.title for chapter in chapters for step in chapter.steps}
     small = network_map(trace, titles, strings)
-    site.page(f"{route}.html", "route.html", language, page=route, chapters=chapters, total=len(titles), map=small,
-              controls=controls(route, ROOT, strings, tour(parts, language)), entry=ENTRY)
+    total = sum(len(chapter.stops) for chapter in chapters)
+    site.page(f"{route}.html", "route.html", language, page=route, chapters=chapters, total=total, titles=titles,
+              map=small, controls=controls(route, ROOT, strings, tour(parts, language)), entry=ENTRY)
     return _Told(told(parts, language, HOME_PROSE.get(route, [])),
                  [(chapter.steps[0].id, chapter.title) for chapter in chapters],
                  small, network_map(trace, titles, strings, columns=True))

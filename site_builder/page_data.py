@@ -14,6 +14,7 @@ import orjson
 
 from site_builder.keys import general
 from site_builder.labels import isolated
+from site_builder.main_line import Member, main_line
 from site_builder.network_graph import main_array
 from site_builder.notation import Notation
 from site_builder.source import torch_sources
@@ -137,8 +138,7 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict[str, Any]:
         "labels": {name: {"script": _label_chunk(labels), "length": labels["length"]}
                    if isinstance(labels, dict) else _shown(trace, name) for name, labels in trace.labels.items()},
         "firsts": _first_places(trace),
-        "chapters": [{"id": chapter.id, "steps": [_step_outline(trace, step) for step in chapter.steps]}
-                     for chapter in trace.chapters],
+        **_steps(trace),
         "letters": AXES,
         "stations": stations(trace),
         "sampling": _sampling_equations() if trace.make.get("rounds") else {},
@@ -149,12 +149,24 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _step_outline(trace: Trace, step: Step) -> dict[str, Any]:
-    """A step, with what the recording says of where it belongs; without what it does not say."""
-    place = {"main": main_array(trace, step), "kind": step.kind, "role": step.role, "direction": step.direction, "pass": step.pass_,
+def _steps(trace: Trace) -> dict[str, Any]:
+    """Chapters and steps, the main line, and the families: axes, and the steps that do the same along them."""
+    line = main_line(trace)
+    return {
+        "chapters": [{"id": chapter.id, "steps": [_step_outline(trace, step, line.members[step.id]) for step in chapter.steps]}
+                     for chapter in trace.chapters],
+        "line": [stop.step.id for stop in line.stops],
+        "families": [{"axes": {axis: family.values(axis) for axis in family.axes},
+                      "steps": [member.step.id for member in family.members]} for family in line.families],
+    }
+
+
+def _step_outline(trace: Trace, step: Step, member: Member) -> dict[str, Any]:
+    """A step, its place on the line, and what the recording says of where it belongs, without what it does not say."""
+    belongs = {"main": main_array(trace, step), "kind": step.kind, "role": step.role, "direction": step.direction, "pass": step.pass_,
              "split": step.split, "block": step.block, "round": step.round, "of": step.of}
-    return {"id": step.id, "operations": step.operations, "arrays": step.arrays,
-            **{name: value for name, value in place.items() if value not in ("", None)}}
+    return {"id": step.id, "operations": step.operations, "arrays": step.arrays, "place": member.place, "at": member.at,
+            **{name: value for name, value in belongs.items() if value not in ("", None)}}
 
 
 def _first_places(trace: Trace) -> dict[str, int]:

@@ -9,6 +9,7 @@ from site_builder.beside import ByteRow, Choices, ShownLayers, byte_rows, choice
 from site_builder.formula import OTHERWISE
 from site_builder.labels import isolated
 from site_builder.language import Language
+from site_builder.main_line import main_line
 from site_builder.merges import Merges, merges
 from site_builder.network_graph import main_array, place
 from site_builder.notation import source
@@ -22,18 +23,29 @@ from tracer.format.trace import Array, Chapter, Pass, Step
 
 @dataclass
 class StepPart:
-    """One array that a step makes: its shape, and a small array's numbers as a table, in the words of the page."""
+    """One array that a step makes: its shape, and a small array's numbers as a table, in the words of the page.
+
+    `constants`: symbol as MathML, value.  `like`: the array of another step whose formulas, symbols and source are
+    these, to the letter; "" where they are written out.
+    """
 
     part: Part
     source: str
     formulas: list[str]
+    constants: list[tuple[str, str]]
     shape: str
     table: dict[str, Any] | None
+    like: str = ""
 
     @property
     def reads(self) -> bool:
         """Whether it was made from others, so that their tables stand beside it."""
         return len(self.part.legend) > 1
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """All that is said of it but names and numbers."""
+        return *self.formulas, *(symbol for symbol, _, _ in self.part.legend), self.source
 
 
 @dataclass
@@ -49,11 +61,17 @@ class At:
 
 @dataclass
 class ShownStep:
-    """A step as it is shown."""
+    """A step as it is shown.
+
+    `number`: its place on the main line, from 1; `is_stop`: whether it stands on it.  `variants`: of a step on the
+    line, the steps that do the same with other numbers, and their titles.  `words_of`: the step whose words are its
+    own, to the letter; "" where they are written out.
+    """
 
     id: str
     at: At
     number: int
+    is_stop: bool
     title: str
     body: str
     misread: str
@@ -64,18 +82,33 @@ class ShownStep:
     bytes: list[ByteRow]
     careless: str
     choices: Choices | None
+    variants: list[tuple[str, str]]
+    words_of: str = ""
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """What is said of it."""
+        return self.body, self.misread
 
 
 @dataclass
 class ShownChapter:
-    """A chapter.  `short` is its title where there is little room."""
+    """A chapter.  `short` is its title where there is little room, `of_all` that of all chapters that it stands for.
+
+    `stops`: its steps that stand on the main line.
+    """
 
     id: str
     short: str
+    of_all: str
     title: str
     body: str
     misread: str
     steps: list[ShownStep]
+
+    @property
+    def stops(self) -> list[ShownStep]:
+        return [step for step in self.steps if step.is_stop]
 
 
 def told(parts: Parts, language: Language, keys: list[str]) -> dict[str, tuple[str, str]]:
@@ -104,32 +137,47 @@ class _Writer:
     def __init__(self, parts: Parts, language: Language):
         self.parts, self.trace, self.language, self.strings = parts, parts.trace, language, Strings(language)
         self.parameters = sum(self.trace.arrays[one.arrays["trained"]].size for one in self.trace.parameters)
-        self.number = 0
+        self.line = main_line(self.trace)
 
     def chapters(self) -> list[ShownChapter]:
-        return [self.chapter(chapter) for chapter in self.trace.chapters]
+        found = [self.chapter(chapter) for chapter in self.trace.chapters]
+        shown = {step.id: step for chapter in found for step in chapter.steps}
+        for family in self.line.families:
+            _say_once([shown[member.step.id] for member in family.members])
+        for stop in self.line.stops:
+            shown[stop.step.id].variants = [(one.step.id, shown[one.step.id].title) for one in stop.variants]
+        return found
 
     def chapter(self, chapter: Chapter) -> ShownChapter:
         section = self.language.prose[f"chapter: {chapter.kind}"]
-        number = {"block": chapter.block + 1} if chapter.block is not None else {"round": chapter.round}
-        figures = self.figures(chapter.steps[0]) | number
-        short = self.strings(f"chapter.{chapter.kind}", n=next(iter(number.values())))
-        return ShownChapter(chapter.id, short, render_title(section.title, figures), render(section.body, figures),
-                           render(section.misread, figures), [self.step(step, chapter) for step in chapter.steps])
+        of = "round" if chapter.block is None else "block"
+        number = chapter.round if chapter.block is None else chapter.block + 1
+        figures = self.figures(chapter.steps[0]) | {of: number}
+        short, of_all = (self.strings(f"chapter.{chapter.kind}", n=n) for n in (number, self.numbers(chapter)))
+        return ShownChapter(chapter.id, short, of_all, render_title(section.title, figures),
+                           render(section.body, figures), render(section.misread, figures),
+                           [self.step(step, chapter) for step in chapter.steps])
+
+    def numbers(self, chapter: Chapter) -> str:
+        """Of which blocks or rounds a chapter is that stands for all that repeat it: "1–2"."""
+        found = [n for one in self.line.folded(chapter)
+                 if (n := one.round if one.block is None else one.block + 1) is not None]
+        return "–".join(dict.fromkeys([str(found[0]), str(found[-1])])) if found else ""
 
     def step(self, step: Step, chapter: Chapter) -> ShownStep:
-        self.number += 1
+        member = self.line.members[step.id]
         section = find_section(self.language, step, self.trace.route)
         figures = self.figures(step)
         given = [] if step.kind == "change" else step.arrays  # the operation itself shows both moments
         return ShownStep(
-            step.id, self.at(step), self.number, self.title(step, chapter, render_title(section.title, figures)),
+            step.id, self.at(step), int(member.place) + 1, member is self.line.stop(member),
+            self.title(step, chapter, render_title(section.title, figures)),
             render(section.body, figures), render(section.misread, figures),
             [self.part(name) for name in given], [self.part(name) for name in step.operations],
             merges(self.trace, step), shown_layers(layers(self.trace, chapter, step)),
             byte_rows(rows := bytes_of(self.trace, step), self.strings),
             careless(self.trace, step) if rows else "",
-            choices(self.trace, step.round, self.strings) if step.kind == "greedy" and step.round else None)
+            choices(self.trace, step.round, self.strings) if step.kind == "greedy" and step.round else None, [])
 
     def at(self, step: Step) -> At:
         of = step.of if step.direction == "update" else ""
@@ -154,7 +202,8 @@ class _Writer:
         table = {"columns": self.axis_labels(array, -1) if array.shape else [],
                  "rows": list(zip(self.row_labels(array), part.rows, strict=True))} if part.rows else None
         formulas = [formula.replace(OTHERWISE, self.strings("otherwise")) for formula in part.formulas]
-        return StepPart(part, source(part.notation, self.language) if part.notation else "", formulas, axes, table)
+        return StepPart(part, source(part.notation, self.language) if part.notation else "", formulas,
+                         part.constants, axes, table)
 
     def axis_labels(self, array: Array, axis: int) -> list[str]:
         """What its places along an axis are called: by their labels, else numbered."""
@@ -220,3 +269,23 @@ class _Writer:
         of = self.pass_of(step, "round" if step and step.round else "") or self.trace.find_pass("first")
         ids = of.arrays["ids"] if of else self.trace.texts["prompt"]["ids"]
         return self.trace.arrays[ids].size
+
+
+def _say_once(steps: list[ShownStep]) -> None:
+    """What is said of one step of a family, and holds for another to the letter, is written once on a page.
+
+    A step on the main line says all of it itself.
+    """
+    words: dict[tuple[str, str], str] = {}
+    parts: dict[tuple[str, ...], StepPart] = {}
+    for step in steps:
+        first = words.setdefault(step.words, step.id)
+        step.words_of = "" if step.is_stop or first == step.id else first
+        for part in step.parts:
+            same = parts.get(part.told)
+            if same and part.formulas and not step.is_stop:
+                part.like = same.part.array
+                part.constants = [] if part.constants == same.constants else part.constants
+        for part in step.parts:
+            if not part.like:
+                parts.setdefault(part.told, part)

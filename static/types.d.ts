@@ -13,6 +13,9 @@ interface Outline {
   /** List of labels → the number of its first place, where that is not 0. */
   firsts: Record<string, number>;
   chapters: ChapterOutline[];
+  /** The steps of the main line. */
+  line: string[];
+  families: FamilyOutline[];
   /** Axis → the letter for its index, in equations and addresses. */
   letters: Record<string, string>;
   /** Kind → target → equations, for draws with other settings. */
@@ -69,6 +72,19 @@ interface StepOutline {
   block?: number;
   round?: number;
   of?: string;
+  /** Its number on the main line, from 0; between two numbers beside it. */
+  place: number;
+  at: Coordinates;
+}
+
+/** Axis → where a step stands among those that do the same: its block, round, pass, text, parameter or role. */
+type Coordinates = Record<string, string | number>;
+
+/** Steps that do the same with other numbers, the first of them on the main line. */
+interface FamilyOutline {
+  /** Axis → all places along it. */
+  axes: Record<string, (string | number)[]>;
+  steps: string[];
 }
 
 /** One pass through the network: what is recorded of its stream and of its end. */

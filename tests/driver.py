@@ -23,6 +23,24 @@ def steps_of(trace: Trace) -> list[str]:
     return [step.id for chapter in trace.chapters for step in chapter.steps]
 
 
+def does(step: str) -> str:
+    """What a step does, read out of its name: steps of one name here do the same with other numbers."""
+    step = re.sub(r"^(again|evaluation\.\w+)\.", "", step)
+    step = re.sub(r"^validation(?=$|\.)", "text", step)
+    step = re.sub(r"^(adamw|parameters)\..*", r"\1", step)
+    step = re.sub(r"^(grad\.)?.*dropout$", r"\1dropout", step)
+    return re.sub(r"(round|blocks\.)\d+", r"\1", step)
+
+
+def stops_of(trace: Trace) -> list[str]:
+    """The steps of the main line: the first that does a thing, and the losses that further passes are run for."""
+    first: dict[str, str] = {}
+    for step in steps_of(trace):
+        ends = re.fullmatch(r"(again|evaluation)\..*\bloss", step)
+        first.setdefault(ends[1] if ends else does(step), step)
+    return list(first.values())
+
+
 def one_of_each(names: list[str], draw: random.Random) -> list[str]:
     """Of names that differ in nothing but their numbers, as those of blocks and rounds do, one that is drawn."""
     alike: dict[str, list[str]] = {}
@@ -74,8 +92,8 @@ window.tools = {
         return { step: section.dataset.step, others: others.length, title: section.querySelector("h2").textContent,
             where: section.querySelector(".where").textContent, bar: Number(bar.value),
             said: bar.getAttribute("aria-valuetext"), page: document.title, hash: location.hash,
-            listed: document.querySelector('.contents [aria-current="step"]').dataset.step,
-            listedTitle: document.querySelector('.contents [aria-current="step"]').textContent,
+            listed: document.querySelector(".contents [aria-current]").dataset.step,
+            listedTitle: document.querySelector(".contents [aria-current]").textContent,
             notice: document.getElementById("notice").textContent, open: !document.getElementById("number").hidden };
     },
 };

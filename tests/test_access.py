@@ -134,14 +134,16 @@ def test_without_scripts_all_is_there_to_read(new_page, site, recordings, route,
     for part in (".go", ".bar", "#number"):
         assert page.locator(part).first.is_hidden(), part
     told = page.locator("section.step").evaluate_all("""(sections) => sections.map((section) => {
-        const said = ["h2", ".say"].map((part) => section.querySelector(part))
+        const said = ["h2", ".say, .elsewhere a"].map((part) => section.querySelector(part))
             .map((part) => part.checkVisibility() && part.textContent.trim().length > 0);
         const hidden = [...section.querySelectorAll(".formula math")].filter((one) => !one.checkVisibility()).length;
         return [section.id, section.checkVisibility(), ...said, hidden];
     })""")
     assert [name for name, *_ in told] == [f"step={step}" for step in steps]
     assert [step for step, visible, title, said, hidden in told if hidden or not (visible and title and said)] == []
-    link = page.locator(f'.contents a[data-step="{steps[len(steps) // 2]}"]')
+    links = page.locator(".contents a, .variants a").evaluate_all("all => all.map((a) => a.getAttribute('href'))")
+    assert sorted(links) == sorted(f"#step={step}" for step in steps)
+    link = page.locator(f'.variants a[href="#step={steps[len(steps) // 2]}"]')
     page.goto(f"{address(site, route, language)}{link.get_attribute('href')}")
     at = page.locator(f'section[data-step="{steps[len(steps) // 2]}"]')
     expect(at).to_be_in_viewport()

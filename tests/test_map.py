@@ -112,7 +112,7 @@ def test_the_home_page_leads_into_training(site, language, training_trace):
 
 def test_nodes_have_the_title_of_their_step_and_a_short_label(site, language, trace):
     path = site / language / f"{trace.route}.html"
-    said = dict(re.findall(r'<a href="#step=([^"]+)" data-step="[^"]+">([^<]+)</a>', path.read_text("utf-8")))
+    said = dict(re.findall(r'<h2 id="title=([^"]+)" tabindex="-1">([^<]+)</h2>', path.read_text("utf-8")))
     for node in read(path).nodes:
         assert node["text"].strip() == node["aria-label"]
         assert 0 < len(node["text"]) <= 16

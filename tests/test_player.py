@@ -12,6 +12,7 @@ from driver import (
     opened,
     place,
     steps_of,
+    stops_of,
     visit,
     wait_for_step,
 )
@@ -49,7 +50,7 @@ def said_of_their_place(seen: list[dict], steps: list[str], first: int, language
 
 def test_walk_to_the_end_by_the_button_and_some_way_back(page, site, recordings):
     """Of the shortest route; the next test is about the others."""
-    steps = steps_of(recordings["long"])
+    steps = stops_of(recordings["long"])
     visit(page, address(site, "long"))
     seen = [place(page), *page.evaluate(WALK, [1, 9999])]
     assert len(seen) == len(steps)
@@ -63,11 +64,11 @@ def test_walk_to_the_end_by_the_button_and_some_way_back(page, site, recordings)
 def test_walk_from_each_chapter_into_the_next(page, site, recordings, route, language):
     """By the button from the last step but one, and at last to the end."""
     trace = recordings[route]
-    steps = steps_of(trace)
+    steps = stops_of(trace)
     visit(page, address(site, route, language))
     number = 0
     for chapter in trace.chapters:
-        number += len(chapter.steps)
+        number += sum(step.id in steps for step in chapter.steps)
         first = max(number - 1, 1)
         seen = [go(page, f"#step={steps[first - 1]}"), *page.evaluate(WALK, [1, 3])]
         assert len(seen) == min(4, len(steps) - first + 1)
@@ -90,7 +91,9 @@ def test_steps_have_links(page, site, recordings, route):
         return shown;
     }""", order)
     assert [at["step"] for at in shown] == order
-    assert [at["listed"] for at in shown] == order
+    stops = stops_of(recordings[route])
+    assert [at["listed"] for at in shown if at["step"] in stops] == [step for step in order if step in stops]
+    assert all(at["listed"] in stops for at in shown)
     assert {at["notice"] for at in shown} == {""}
     page.goto("about:blank")
     visit(page, address(site, route, "en", f"#step={steps[-1]}"))
@@ -98,7 +101,7 @@ def test_steps_have_links(page, site, recordings, route):
 
 
 def test_clicks_on_buttons_lists_and_legends(page, site, training_trace):
-    steps = steps_of(training_trace)
+    steps = stops_of(training_trace)
     visit(page, address(site, "training"))
     for number in range(1, 8):
         page.click('[data-go="1"]')
@@ -118,12 +121,12 @@ def test_clicks_on_buttons_lists_and_legends(page, site, training_trace):
 
 
 def test_keys(page, site, training_trace):
-    steps = steps_of(training_trace)
-    chapters = [chapter.steps[0].id for chapter in training_trace.chapters]
+    steps = stops_of(training_trace)
+    chapters = [step.id for chapter in training_trace.chapters for step in chapter.steps[:1] if step.id in steps]
     visit(page, address(site, "training"))
     for key, step in (("ArrowRight", steps[1]), ("n", steps[2]), ("ArrowLeft", steps[1]), ("p", steps[0]),
                       ("p", steps[0]), ("End", steps[-1]), ("n", steps[-1]), ("Home", steps[0]), ("]", chapters[1]),
-                      ("]", chapters[2]), ("n", training_trace.chapters[2].steps[1].id), ("[", chapters[1]),
+                      ("]", chapters[2]), ("n", steps[10]), ("[", chapters[1]),
                       ("[", chapters[0]), ("[", chapters[0]), ("Shift+?", chapters[0])):
         page.keyboard.press(key)
         wait_for_step(page, step)
@@ -144,7 +147,7 @@ def test_keys(page, site, training_trace):
 
 
 def test_back_and_forward(page, site, training_trace):
-    steps = steps_of(training_trace)
+    steps = stops_of(training_trace)
     visit(page, address(site, "training"))
     for _ in range(3):
         page.keyboard.press("n")
@@ -164,7 +167,7 @@ def test_back_and_forward(page, site, training_trace):
 
 def test_thirty_times_back(page, site, training_trace):
     """Back past every step that was shown, to the page before; then the page comes again as it was."""
-    steps = steps_of(training_trace)
+    steps = stops_of(training_trace)
     page.goto((site / "en" / "index.html").as_uri())
     visit(page, address(site, "training"))
     for _ in range(30):
@@ -181,21 +184,21 @@ def test_thirty_times_back(page, site, training_trace):
 
 
 def test_keys_that_are_held_do_not_queue_up(page, site, training_trace):
-    steps = steps_of(training_trace)
+    steps = stops_of(training_trace)
     visit(page, address(site, "training"))
     page.evaluate("""async () => {
-        for (let i = 0; i < 400; i++) {
+        for (let i = 0; i < 80; i++) {
             const key = i % 4 !== 2 ? "n" : "p";
             document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, repeat: true }));
-            if (i % 40 === 0) await tools.frame();
+            if (i % 8 === 0) await tools.frame();
         }
         await tools.frame();
     }""")
-    assert place(page)["step"] == steps[200]
+    assert place(page)["step"] == steps[40]
 
 
 def test_the_bar_can_be_dragged(page, site, training_trace):
-    steps = steps_of(training_trace)
+    steps = stops_of(training_trace)
     visit(page, address(site, "training"))
     entries = page.evaluate("history.length")
     box = page.locator("#progress").bounding_box()
@@ -207,7 +210,7 @@ def test_the_bar_can_be_dragged(page, site, training_trace):
     page.mouse.up()
     page.evaluate("tools.frame()")
     at = place(page)
-    assert abs(at["bar"] / len(steps) - 0.75) < 0.02
+    assert abs(at["bar"] / len(steps) - 0.75) < 0.04
     assert at["step"] == steps[at["bar"] - 1]
     page.locator("#progress").focus()
     page.keyboard.press("ArrowRight")
@@ -224,7 +227,7 @@ NOTHING = ("#step=nowhere", "#step=", "#step=toString", "#step=__proto__", "#of=
 
 
 def test_links_that_name_nothing(page, site, training_trace):
-    steps = steps_of(training_trace)
+    steps = stops_of(training_trace)
     visit(page, address(site, "training", "en", f"#step={steps[5]}"))
     for fragment in NOTHING:
         at = go(page, fragment)

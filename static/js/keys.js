@@ -36,9 +36,9 @@ export function wireKeys(player) {
 function goes(key, repeated, player, move) {
   const by = STEPS[key];
   if (by && repeated) move(by);
-  else if (by) player.navigate(player.current + by);
-  else if (key === "Home") player.navigate(0);
-  else if (key === "End") player.navigate(player.ids.length - 1);
+  else if (by) player.walk(by);
+  else if (key === "Home") player.navigate(player.line.at(0));
+  else if (key === "End") player.navigate(player.line.at(player.line.stops.length - 1));
   else if (CHAPTERS[key]) player.navigate(player.chapterStart(CHAPTERS[key]));
   else return false;
   return true;
@@ -53,7 +53,7 @@ function heldMove(player) {
   const go = oncePerFrame(() => {
     const by = pending;
     pending = 0;
-    player.navigate(player.current + by, { held: true });
+    player.walk(by, { held: true });
   });
   return (/** @type {number} */ by) => {
     pending += by;

@@ -1,23 +1,23 @@
 // Where the learner is, as everything around the step says it: bar, lists of steps and chapters, map, buttons.
 
 import { all, byId, fill, first } from "dom";
-
-/** @typedef {{ id: string, chapter: string, title: string }} Stop */
+import { Picker } from "picker";
 
 export class Navigation {
   /**
-   * @param {Stop[]} steps in order
+   * @param {import("player").Player} player
    * @param {import("network-map").NetworkMap} map
-   * @param {import("store").Store} store
-   * @param {Words} words
    */
-  constructor(steps, map, store, words) {
-    this.steps = steps;
+  constructor(player, map) {
+    const { line, store, words } = player;
+    this.player = player;
+    this.line = line;
     this.map = map;
     this.store = store;
     this.words = words;
+    this.picker = new Picker(line, words, (step) => player.navigate(step, { stay: true }));
     this.bar = byId("progress", HTMLInputElement);
-    this.bar.max = String(steps.length);
+    this.bar.max = String(line.stops.length);
     this.nextTitle = byId("next-title", HTMLElement);
     this.buttons = /** @type {HTMLButtonElement[]} */ (all(document, "button[data-go]"));
     this.contents = first(document, ".contents");
@@ -36,20 +36,23 @@ export class Navigation {
 
   /**
    * Write all that depends on the step. Nothing is measured here, so that the page is laid out once.
-   * @param {number} number
+   * @param {string} id
    */
-  show(number) {
-    const { id, chapter, title } = this.steps[number];
-    const next = this.steps[number + 1];
+  show(id) {
+    const { line, player } = this;
+    const number = line.number(id);
+    const title = player.title(id);
+    const next = line.from(id, 1);
     this.bar.value = String(number + 1);
-    this.bar.setAttribute("aria-valuetext", `${fill(this.words.step_of, { n: number + 1, total: this.steps.length })}${this.words.colon}${title}`);
+    this.bar.setAttribute("aria-valuetext", `${fill(this.words.step_of, { n: number + 1, total: line.stops.length })}${this.words.colon}${title}`);
     document.title = `${title} · ${this.words.site}`;
-    this.nextTitle.textContent = next?.title ?? "";
-    for (const button of this.buttons) button.disabled = !(button.dataset.go === "1" ? next : number > 0);
+    this.nextTitle.textContent = next === id ? "" : player.title(next);
+    for (const button of this.buttons) button.disabled = line.from(id, Number(button.dataset.go)) === id;
     this.link?.removeAttribute("aria-current");
-    this.link = this.links.get(id);
-    this.link?.setAttribute("aria-current", "step");
-    this.enter(chapter);
+    this.link = this.links.get(line.stops[number]);
+    this.link?.setAttribute("aria-current", line.stops[number] === id ? "step" : "true");
+    this.enter(player.chapterOf(line.stops[number]));
+    this.picker.show(id);
     this.map.light(id, this.store);
   }
 

@@ -5,18 +5,19 @@ import { Step } from "step";
 
 export class Neighbours {
   /**
-   * @param {HTMLElement[]} sections one for each step
+   * @param {Map<string, HTMLElement>} sections one for each step, by its id
    * @param {import("player").Player} player
    */
   constructor(sections, player) {
     this.sections = sections;
     this.player = player;
-    /** @type {Map<number, Step>} */
-    this.steps = new Map(); // by number
-    this.current = -1;
+    /** @type {Map<string, Step>} */
+    this.steps = new Map(); // by id
+    this.current = "";
     /** @type {Step | null} */
     this.shown = null;
-    this.way = 1; // the direction that the learner goes
+    /** @type {string[]} */
+    this.around = []; // the steps before and after the current one; the one that the reader goes towards is first
     this.later = new Later();
   }
 
@@ -26,49 +27,52 @@ export class Neighbours {
   }
 
   /**
-   * @param {number} index
+   * @param {string} id
    * @param {boolean} held a key is held: the next step comes at once
    */
-  enter(index, held) {
+  enter(id, held) {
+    const { line } = this.player;
     this.later.clear();
     for (const step of this.steps.values()) step.later.pause();
     const left = this.shown;
-    const near = Math.abs(index - this.current) === 1 && !held && left?.drawn;
+    const near = this.around.includes(id) && !held && left?.drawn;
     left?.leave();
-    this.way = index < this.current ? -1 : 1;
-    this.current = index;
-    this.shown = this.at(index);
+    const way = left && line.member(id).place < line.member(this.current).place ? -1 : 1;
+    this.current = id;
+    this.shown = this.at(id);
+    line.enter(id);
+    this.around = [line.from(id, way), line.from(id, -way)].filter((one) => one !== id);
     if (held) this.dropOthers();
     this.shown.enter(held);
     if (left && near) this.shown.later.addFirst(() => left.makeReady()); // as soon as the new step is painted
   }
 
-  /** @param {number} index */
-  at(index) {
-    const step = this.steps.get(index) ?? new Step(this.sections[index], this.player);
-    this.steps.set(index, step);
+  /** @param {string} id */
+  at(id) {
+    const step = this.steps.get(id) ?? new Step(/** @type {HTMLElement} */ (this.sections.get(id)), this.player);
+    this.steps.set(id, step);
     return step;
   }
 
   /** The steps on both sides are made ready while nothing else is to do; those farther away become text again. */
   prepare() {
-    const around = [this.current + this.way, this.current - this.way].filter((index) => this.sections[index]);
+    const around = [...this.around];
     const prepareNext = () => {
-      const index = around.shift();
-      if (index !== undefined) this.at(index).prepare(prepareNext);
+      const id = around.shift();
+      if (id) this.at(id).prepare(prepareNext);
     };
     this.step.later.whenDone(() => {
-      this.later.add(() => this.dropOthers(around));
+      this.later.add(() => this.dropOthers(this.around));
       this.later.whenDone(prepareNext);
     });
   }
 
-  /** @param {number[]} kept */
+  /** @param {string[]} kept */
   dropOthers(kept = []) {
-    for (const [index, step] of this.steps) {
-      if (index === this.current || kept.includes(index)) continue;
+    for (const [id, step] of this.steps) {
+      if (id === this.current || kept.includes(id)) continue;
       step.drop();
-      this.steps.delete(index);
+      this.steps.delete(id);
     }
   }
 

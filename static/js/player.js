@@ -7,6 +7,7 @@ import { Choice } from "choice";
 import { all, byId, first } from "dom";
 import { wireKeys } from "keys";
 import { oncePerFrame } from "later";
+import { MainLine } from "main-line";
 import { Pace } from "motion";
 import { Navigation } from "navigation";
 import { Neighbours } from "neighbours";
@@ -14,6 +15,7 @@ import { NetworkMap } from "network-map";
 import { OpenedNumber } from "opened-number";
 import { Stage } from "stage";
 import { parse, write } from "state";
+import { Texts } from "texts";
 
 export class Player {
   /**
@@ -24,20 +26,20 @@ export class Player {
     this.store = store;
     this.words = words;
     this.sections = all(document, "section.step");
-    this.ids = this.sections.map(({ dataset }) => dataset.step ?? "");
-    this.titles = new Map(all(document, ".contents a[data-step]").map((a) => [a.dataset.step, a.textContent]));
     this.home = homes(store.outline.chapters);
-    this.navigation = new Navigation(this.sections.map(({ dataset: { step = "", chapter = "" } }) => (
-      { id: step, chapter, title: this.title(step) })), new NetworkMap(this.sections), store, words);
+    this.chapters = new Map(this.sections.map(({ dataset: { step = "", chapter = "" } }) => [step, chapter]));
+    this.line = new MainLine(store.outline);
+    this.texts = new Texts(this.sections, store, this.home);
+    this.navigation = new Navigation(this, new NetworkMap(this.sections));
     this.address = new Address((text) => this.navigation.linkLanguages(text));
     this.choice = new Choice();
-    this.neighbours = new Neighbours(this.sections, this);
+    this.neighbours = new Neighbours(new Map(this.sections.map((section) => [section.dataset.step ?? "", section])), this);
     this.pace = new Pace(words);
     this.opened = new OpenedNumber(this);
     this.stage = new Stage(first(document, "figure.stage"), this);
     this.autoplay = new Autoplay(words, {
-      left: () => this.current < this.ids.length - 1,
-      next: () => this.navigate(this.current + 1, { replace: true }),
+      left: () => this.line.from(this.current, 1) !== this.current,
+      next: () => this.walk(1, { replace: true }),
     });
     this.digitButtons = all(document, "[data-digits]");
     this.notice = byId("notice", HTMLElement);
@@ -70,9 +72,9 @@ export class Player {
     this.autoplay.wire();
     wireKeys(this);
     const { bar, buttons } = this.navigation;
-    bar.addEventListener("input", oncePerFrame(() => this.navigate(Number(bar.value) - 1, { replace: true })));
+    bar.addEventListener("input", oncePerFrame(() => this.navigate(this.line.at(Number(bar.value) - 1), { replace: true })));
     for (const button of buttons) {
-      button.addEventListener("click", () => this.navigate(this.current + Number(button.dataset.go)));
+      button.addEventListener("click", () => this.walk(Number(button.dataset.go)));
     }
     for (const button of this.digitButtons) {
       button.addEventListener("click", () => this.setDigits(button.dataset.digits === "all" ? "all" : Number(button.dataset.digits)));
@@ -93,7 +95,7 @@ export class Player {
    */
   go(state, held = false) {
     const { step, of, at, digits } = state;
-    const known = step === null || this.ids.includes(step);
+    const known = step === null || this.store.steps.has(step);
     const index = of ? this.indexAt(of, at) : null;
     const shared = at[this.store.outline.letters[SHARED]];
     if (!of && shared !== undefined) this.choice.set(SHARED, shared);
@@ -103,7 +105,7 @@ export class Player {
       this.choice.keep(this.store.array(of).axes, index);
       this.opened.set({ array: of, index });
     } else this.opened.forget();
-    this.showStep(known && step !== null ? this.ids.indexOf(step) : 0, held);
+    this.showStep(known && step !== null ? step : this.line.stops[0], held);
     if (index) this.opened.show();
   }
 
@@ -125,44 +127,58 @@ export class Player {
   }
 
   /**
-   * @param {number} to the number of a step, from 0
-   * @param {{ replace?: boolean, held?: boolean }} how
+   * @param {string} id of a step
+   * @param {{ replace?: boolean, held?: boolean, stay?: boolean }} how `stay`: the focus stays where it is
    */
-  navigate(to, { replace = false, held = false } = {}) {
-    const index = Math.max(0, Math.min(this.ids.length - 1, to));
-    if (index === this.current) return;
-    const address = this.opened.place ? this.sameNumber(this.ids[index]) : this.stepAddress(this.ids[index]);
+  navigate(id, { replace = false, held = false, stay = false } = {}) {
+    if (id === this.current) return;
+    const address = this.opened.place ? this.sameNumber(id) : this.stepAddress(id);
     this.address.set(address, { replace, held });
     this.go(parse(address), held);
-    if (!replace) this.step.focus();
+    if (!replace && !stay) this.step.focus();
   }
 
   /**
-   * The number of the first step of the chapter before this one or after it.
+   * So many steps farther on the main line.
+   * @param {number} by
+   * @param {{ replace?: boolean, held?: boolean }} how
+   */
+  walk(by, how = {}) {
+    if (by) this.navigate(this.line.from(this.current, by), how);
+  }
+
+  /** @param {string} step */
+  chapterOf(step) {
+    return this.chapters.get(step) ?? "";
+  }
+
+  /**
+   * The first step of the chapter before this one or after it, on the main line.
    * @param {number} direction
    */
   chapterStart(direction) {
-    const chapters = this.sections.map(({ dataset }) => dataset.chapter);
+    const { line } = this;
+    const chapters = line.stops.map((stop) => this.chapterOf(stop));
     const starts = chapters.flatMap((chapter, i) => (chapter === chapters[i - 1] ? [] : [i]));
-    const now = starts.findIndex((i) => chapters[i] === chapters[this.current]);
-    return starts[Math.max(0, Math.min(starts.length - 1, now + direction))];
+    const now = starts.findLastIndex((start) => start <= line.number(this.current));
+    return line.at(starts[Math.max(0, Math.min(starts.length - 1, now + direction))]);
   }
 
   /**
-   * @param {number} index
+   * @param {string} id
    * @param {boolean} held
    */
-  showStep(index, held) {
-    const changed = index !== this.current;
+  showStep(id, held) {
+    const changed = id !== this.current;
     if (changed) {
       this.opened.enterStep();
-      this.neighbours.enter(index, held);
+      this.neighbours.enter(id, held);
     } else if (this.step.digits !== this.digits) this.step.drawNow();
     else this.step.follow();
     for (const button of this.digitButtons) button.setAttribute("aria-pressed", String(button.dataset.digits === String(this.digits)));
-    this.stage.show(this.ids[index], this.sections[index].dataset.makes ?? "");
+    this.stage.show(id, this.step.section.dataset.makes ?? "");
     if (!changed) return;
-    this.navigation.show(index);
+    this.navigation.show(id);
     // Everything is written; what follows needs the layout.
     window.scrollTo({ top: 0 });
     this.navigation.reveal();
@@ -200,19 +216,19 @@ export class Player {
     const opened = this.opened.place;
     if (!opened) {
       const letter = this.store.outline.letters[axis];
-      this.address.set(write({ step: this.ids[this.current], at: { [letter]: i }, digits: this.digits }, [letter]), { replace: true });
+      this.address.set(write({ step: this.current, at: { [letter]: i }, digits: this.digits }, [letter]), { replace: true });
       return;
     }
     const place = this.store.array(opened.array).axes.indexOf(axis);
     if (place < 0 || opened.index[place] === i) return;
-    const address = this.link({ array: opened.array, index: opened.index.with(place, i) }, this.ids[this.current]);
+    const address = this.link({ array: opened.array, index: opened.index.with(place, i) }, this.current);
     this.address.set(address, { replace: true });
     this.go(parse(address));
   }
 
   /** @param {string} step */
   title(step) {
-    return this.titles.get(step) ?? step;
+    return this.texts.title(step);
   }
 
   /**
@@ -227,19 +243,23 @@ export class Player {
    * The address of a number, in the step that made it unless another is named.
    * @param {Place} place
    */
-  link({ array, index }, step = this.home.get(array) ?? this.ids[this.current]) {
+  link({ array, index }, step = this.home.get(array) ?? this.current) {
     const letters = this.store.letters(array);
     const at = Object.fromEntries(letters.map((letter, i) => [letter, index[i]]));
     return write({ step, of: array, at, digits: this.digits }, letters);
   }
 
   /**
-   * With a number open, the next step opens its own at the same position, head and dimension.
+   * With a number open, the next step opens its own at the same position, head and dimension; a variant of this step
+   * that of the same array.
    * @param {string} id
    */
   sameNumber(id) {
-    const step = this.store.steps.get(id);
-    const array = step?.operations.at(-1) ?? step?.arrays[0];
+    const { operations, arrays } = this.line.member(id);
+    const here = this.line.member(this.current);
+    const [now, then] = [here, { operations, arrays }].map((step) => [...step.operations, ...step.arrays]);
+    const same = here.family.steps.includes(id) ? now.indexOf(this.opened.place?.array ?? "") : -1;
+    const array = then[same] ?? operations.at(-1) ?? arrays[0];
     if (!array || !this.store.size(array)) return this.stepAddress(id);
     return this.link({ array, index: this.choice.within(this.store.array(array)) }, id);
   }
@@ -250,7 +270,7 @@ export class Player {
    */
   open(place, travel = false) {
     const here = !travel && this.step.shows(place.array);
-    const address = here ? this.link(place, this.ids[this.current]) : this.link(place);
+    const address = here ? this.link(place, this.current) : this.link(place);
     if (address !== this.address.text) this.address.set(address);
     this.go(parse(address));
   }
@@ -258,7 +278,7 @@ export class Player {
   closeNumber() {
     const was = this.opened.place;
     this.opened.forget();
-    this.address.set(this.stepAddress(this.ids[this.current]));
+    this.address.set(this.stepAddress(this.current));
     if (!was || !this.step.focusOn(was.array, was.index)) this.step.focus();
   }
 
@@ -277,7 +297,7 @@ export class Player {
   withDigits(digits) {
     const { state } = this.address;
     const letters = state.of && this.store.has(state.of) ? this.store.letters(state.of) : Object.keys(state.at);
-    return write({ ...state, step: this.ids[this.current], digits }, letters);
+    return write({ ...state, step: this.current, digits }, letters);
   }
 }
 

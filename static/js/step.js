@@ -1,6 +1,6 @@
 // One step on the page: as text, as words and tables in view, or made ready unseen.
 
-import { first, h } from "dom";
+import { first } from "dom";
 import { Later } from "later";
 import { StepParts } from "step-parts";
 
@@ -127,11 +127,10 @@ export class Step {
   unpack(wordsFirst = false) {
     if (!this.unpacked) {
       this.unpacked = true;
-      const template = h("template");
-      template.innerHTML = this.text.textContent;
+      const content = this.player.texts.content(this.section.dataset.step ?? "");
       this.below = document.createDocumentFragment();
-      this.below.append(...[...template.content.children].filter((child) => child.matches(".part")));
-      this.section.replaceChildren(template.content);
+      this.below.append(...[...content.children].filter((child) => child.matches(".part")));
+      this.section.replaceChildren(content);
     }
     if (!wordsFirst) this.appendParts();
   }
