@@ -44,7 +44,8 @@ ROOT = "../"  # the way from a page of a language to the folder of the site
 ROUTES = ("training", "generation")
 T = TypeVar("T")
 # The files of the style sheet: what comes later may say otherwise than what came before.
-STYLES = ("page", "stage", "steps", "tables", "pictures", "panel", "home", "map", "narrow", "generation", "experiments")
+STYLES = ("page", "stage", "steps", "tables", "pictures", "panel", "home", "map", "narrow", "generation",
+          "experiments", "shell")
 MORE_ROUTES = ("long",)  # shown where there is a recording of it
 HOME_PROSE = {"training": ["home: lead", "home: training", "home: states"], "generation": ["home: generation"]}
 

@@ -8,6 +8,8 @@ from site_builder.strings import Strings
 DIGITS = ("2", "4", "6", "all")
 SPEEDS = ("slow", "normal", "fast")
 USUAL_SPEED = "normal"
+# Of the panel beside the picture; the map where it has no room of its own.
+TABS = ("words", "formula", "tables", "number", "map")
 SIDES = ("map", "steps")  # what may stand beside a step; the first one does
 MODES = ("forward", "backward", "update")
 REASONS = ("blocked", "missing", "old", "failed")  # why no script started: the notice of static/boot.js
@@ -30,6 +32,7 @@ class Controls:
     digits: list[Choice]
     speeds: list[Choice]
     sides: list[Choice]
+    tabs: list[Choice]
     reasons: list[Choice]
     help: list[str]
     script_data: dict[str, Any]
@@ -42,6 +45,7 @@ def controls(route: str, root: str, strings: Strings, tour: list[dict[str, Any]]
         digits=[Choice(value, strings("all_digits") if value == "all" else value) for value in DIGITS],
         speeds=[Choice(value, strings(value), value == USUAL_SPEED) for value in SPEEDS],
         sides=[Choice(value, strings(f"network_map.{value}"), value == SIDES[0]) for value in SIDES],
+        tabs=[Choice(value, strings(f"panel.{value}")) for value in TABS],
         reasons=[Choice(value, strings(f"not_started.{value}")) for value in REASONS],
         help=[strings(f"help_{key}") for key in HELP],
         script_data={"route": route, "root": root, "words": strings.for_scripts(), "tour": tour},

@@ -153,7 +153,8 @@ def _steps(trace: Trace) -> dict[str, Any]:
     """Chapters and steps, the main line, and the families: axes, and the steps that do the same along them."""
     line = main_line(trace)
     return {
-        "chapters": [{"id": chapter.id, "steps": [_step_outline(trace, step, line.members[step.id]) for step in chapter.steps]}
+        "chapters": [{"id": chapter.id,
+                      "steps": [_step_outline(trace, step, line.members[step.id]) for step in chapter.steps]}
                      for chapter in trace.chapters],
         "line": [stop.step.id for stop in line.stops],
         "families": [{"axes": {axis: family.values(axis) for axis in family.axes},
@@ -163,7 +164,8 @@ def _steps(trace: Trace) -> dict[str, Any]:
 
 def _step_outline(trace: Trace, step: Step, member: Member) -> dict[str, Any]:
     """A step, its place on the line, and what the recording says of where it belongs, without what it does not say."""
-    belongs = {"main": main_array(trace, step), "kind": step.kind, "role": step.role, "direction": step.direction, "pass": step.pass_,
+    belongs = {"main": main_array(trace, step), "kind": step.kind, "role": step.role,
+               "direction": step.direction, "pass": step.pass_,
              "split": step.split, "block": step.block, "round": step.round, "of": step.of}
     return {"id": step.id, "operations": step.operations, "arrays": step.arrays, "place": member.place, "at": member.at,
             **{name: value for name, value in belongs.items() if value not in ("", None)}}

@@ -14,7 +14,7 @@ from site_builder.merges import Merges, merges
 from site_builder.network_graph import main_array, place
 from site_builder.notation import source
 from site_builder.parts import Part, Parts, number_in_prose
-from site_builder.prose import find_section, name_of, render, render_title
+from site_builder.prose import find_section, marked, name_of, render, render_title
 from site_builder.rounds import bytes_of, careless, layers
 from site_builder.strings import Strings, count
 from site_builder.tour import stops
@@ -172,7 +172,7 @@ class _Writer:
         return ShownStep(
             step.id, self.at(step), int(member.place) + 1, member is self.line.stop(member),
             self.title(step, chapter, render_title(section.title, figures)),
-            render(section.body, figures), render(section.misread, figures),
+            marked(render(section.body, figures)), render(section.misread, figures),
             [self.part(name) for name in given], [self.part(name) for name in step.operations],
             merges(self.trace, step), shown_layers(layers(self.trace, chapter, step)),
             byte_rows(rows := bytes_of(self.trace, step), self.strings),

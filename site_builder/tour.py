@@ -36,8 +36,8 @@ def stops(trace: Trace) -> list[tuple[str, Step, dict[str, Any]]]:
     A recording of another route has no tour of its own.
     """
     found = [(stop, _step(trace, stop)) for stop in _stops().get(trace.route, [])]
-    return [(f"tour: {trace.route} {stop.name}", step, {"name": stop.name, "step": step.id, "view": stop.view, "at": stop.at})
-            for stop, step in found if step]
+    return [(f"tour: {trace.route} {stop.name}", step,
+             {"name": stop.name, "step": step.id, "view": stop.view, "at": stop.at}) for stop, step in found if step]
 
 
 def _step(trace: Trace, stop: Stop) -> Step | None:

@@ -178,6 +178,8 @@ interface State {
   of: string | null;
   at: Letters;
   digits: Digits | null;
+  /** The stop of the tour. */
+  tour: string | null;
 }
 
 /** What is shown at once of a number's working, and what is read for it. */

@@ -9,6 +9,8 @@ import { Scene } from "scene";
 import { Store } from "store";
 import { Surface } from "surface";
 
+/** The route as a whole is shown as if it were a step. */
+const ROUTE = { id: "route", kind: "route", operations: [], arrays: [], place: 0, at: {} };
 const REST = 2600; // ms at the end, before it begins again
 
 /** A route that moves by itself. */
@@ -42,8 +44,7 @@ class Moving {
   rebuild() {
     const { width, height } = this.surface;
     if (!width || !height) return;
-    const step = { id: "route", kind: "route", operations: [], arrays: [] };
-    this.scene = new Scene({ store: this.store, words: this.words, step, array: "", index: [], width, height, digits: 3 });
+    this.scene = new Scene({ store: this.store, words: this.words, step: ROUTE, array: "", index: [], width, height, digits: 3 });
     this.bar.load(route.moves(this.scene));
     this.draw();
     if (!this.taken) this.again();
@@ -80,7 +81,7 @@ class Moving {
 export async function startHome(words, root) {
   for (const host of all(document, "figure[data-route]")) {
     const store = await Store.open(`home-${host.dataset.route}-outline`, root);
-    await store.load(route.arrays(new Scene({ store, words, step: { id: "route", operations: [], arrays: [] }, array: "", index: [], width: 1, height: 1, digits: 3 })));
+    await store.load(route.arrays(new Scene({ store, words, step: ROUTE, array: "", index: [], width: 1, height: 1, digits: 3 })));
     const moving = new Moving(host, store, words);
     if (moving.surface.measure()) moving.rebuild();
   }
