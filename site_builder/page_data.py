@@ -156,10 +156,18 @@ def _steps(trace: Trace) -> dict[str, Any]:
         "chapters": [{"id": chapter.id,
                       "steps": [_step_outline(trace, step, line.members[step.id]) for step in chapter.steps]}
                      for chapter in trace.chapters],
+        "start": _start(trace),
         "line": [stop.step.id for stop in line.stops],
         "families": [{"axes": {axis: family.values(axis) for axis in family.axes},
                       "steps": [member.step.id for member in family.members]} for family in line.families],
     }
+
+
+def _start(trace: Trace) -> dict[str, int]:
+    """The row of the token table that a training follows, among all rows and among those in use."""
+    row = trace.make.get("tracked_id")
+    used = trace.values(trace.roles["used_ids"]).tolist() if "used_ids" in trace.roles else []
+    return {} if row is None else {"row": row, **({"used_row": used.index(row)} if row in used else {})}
 
 
 def _step_outline(trace: Trace, step: Step, member: Member) -> dict[str, Any]:

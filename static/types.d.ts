@@ -15,6 +15,8 @@ interface Outline {
   chapters: ChapterOutline[];
   /** The steps of the main line. */
   line: string[];
+  /** Axis → what is chosen on it at first: the table row that the recording follows. */
+  start: Record<string, number>;
   families: FamilyOutline[];
   /** Axis → the letter for its index, in equations and addresses. */
   letters: Record<string, string>;

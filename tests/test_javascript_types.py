@@ -21,6 +21,7 @@ def check(folder: Path, **values: tuple[str, object]) -> subprocess.CompletedPro
     """Whether values are of their types: ``name=(type, value)``."""
     for name in ("types.d.ts", "deno.json"):
         shutil.copy(STATIC / name, folder / name)
+    shutil.copytree(STATIC / "js", folder / "js")  # what the types name
     lines = [f"export const {name}: {kind} = {json.dumps(value)};\n" for name, (kind, value) in values.items()]
     (folder / "data.ts").write_text("".join(lines), encoding="utf-8")
     settings = {"NO_COLOR": "1", "DENO_DIR": str(folder / "deno"), "DENO_NO_UPDATE_CHECK": "1"}

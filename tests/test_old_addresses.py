@@ -1,8 +1,10 @@
 """Addresses of steps and numbers that were shared before a recording said what its steps are lead where they led."""
 
+import random
+
 import numpy as np
 import pytest
-from driver import address, opened, place, same, visit
+from driver import ALL_ROUTES, address, fragment_of, opened, place, same, stops_of, visit
 
 from tracer.format.trace import Trace
 
@@ -40,3 +42,35 @@ def test_an_old_address_leads_to_its_number(page, site, recordings, route, fragm
     there = place(page)
     assert there["step"] == fragment.partition("&")[0].removeprefix("step=")
     assert there["notice"] == ""
+
+
+FOLLOW = """async (links) => {
+    const seen = [];
+    for (const link of links) {
+        await tools.goTo(link);
+        while (!tools.opened()) await new Promise((done) => setTimeout(done)); // sooner than the next frame
+        const [{ dataset }, ...others] = document.querySelectorAll("section.step.current");
+        seen.push([dataset.step, others.length, document.querySelector("#number .big").textContent,
+            document.querySelector("#number .name").textContent, document.getElementById("notice").textContent]);
+    }
+    return seen;
+}"""
+
+
+@pytest.mark.parametrize("route", ALL_ROUTES)
+def test_the_address_of_every_step_leads_to_it_and_to_its_number(page, site, recordings, route):
+    """On the main line or folded into it: that step and no other stands there, with that number open."""
+    trace, draw = recordings[route], random.Random(13)
+    wanted = []
+    for step in trace.steps():
+        names = [name for name in (*step.operations, *step.arrays) if trace.arrays[name].size]
+        array = draw.choice([name for name in names if not trace.arrays[name].derived] or names)
+        wanted.append((step.id, array, tuple(draw.randrange(length) for length in trace.arrays[array].shape)))
+    visit(page, address(site, route))
+    seen = page.evaluate(FOLLOW, [fragment_of(trace, array, index, step) for step, array, index in wanted])
+    assert len(wanted) > 2 * len(stops_of(trace))
+    for (step, array, index), (there, others, big, name, notice) in zip(wanted, seen, strict=True):
+        assert (there, others, notice) == (step, 0, ""), step
+        assert name.startswith(array) and (not index or name.endswith(f"[{', '.join(map(str, index))}]")), (step, name)
+        if not trace.arrays[array].derived:
+            assert same(big, value_of(trace, array, index)), (step, array, index)

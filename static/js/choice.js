@@ -4,9 +4,9 @@
 const SAME_CHOICE = { position: ["query_position"], query_position: ["position"] };
 
 export class Choice {
-  constructor() {
-    /** @type {Map<string, number>} */
-    this.chosen = new Map();
+  /** @param {Record<string, number>} start axis → what is chosen at first */
+  constructor(start) {
+    this.chosen = new Map(Object.entries(start));
   }
 
   /** @param {string} axis */

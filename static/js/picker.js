@@ -45,7 +45,7 @@ export class Picker {
     this.said.textContent = fill(words["variants.line"], {
       axes: axes.map(([axis, { length: n }]) => fill(words[`variants.${axis}`], { n })).join(words.comma) });
     this.lists = new Map(axes.map(([axis, values]) => [axis, h("select",
-      { onchange: (/** @type {Event} */ event) => this.pick(axis, event) },
+      { "aria-label": words[`variant.${axis}`], onchange: (/** @type {Event} */ event) => this.pick(axis, event) },
       values.map((value) => h("option", { value }, this.label(axis, value))))]));
     this.host.replaceChildren(...[...this.lists].map(([axis, list]) => h("label", {}, `${words[`variant.${axis}`]} `, list)), this.said);
   }

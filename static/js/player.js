@@ -36,7 +36,7 @@ export class Player {
     this.texts = new Texts(this.sections, store, this.home);
     this.navigation = new Navigation(this, new NetworkMap(this.sections));
     this.address = new Address((text) => this.navigation.linkLanguages(text));
-    this.choice = new Choice();
+    this.choice = new Choice(store.outline.start);
     this.neighbours = new Neighbours(new Map(this.sections.map((section) => [section.dataset.step ?? "", section])), this);
     this.pace = new Pace(words);
     this.opened = new OpenedNumber(this);
