@@ -14,6 +14,7 @@ from site_builder.page_data import route_data
 from site_builder.strings import Strings
 
 STATIC = Path(__file__).parent.parent / "static"
+TOUR = [{"name": "a", "step": "loss", "view": "step", "at": {"token": 1}, "title": "A", "say": "<p>B</p>"}]
 DENO = Path(sys.executable).parent / "deno"
 
 
@@ -40,7 +41,7 @@ def outlines(recordings) -> dict[str, dict]:
 
 
 def test_what_scripts_get_is_of_its_type(outlines, tmp_path):
-    pages = {route: controls(route, "../", Strings("en")).script_data for route in outlines}
+    pages = {route: controls(route, "../", Strings("en"), TOUR).script_data for route in outlines}
     done = check(tmp_path, **{route: ("Outline", one) for route, one in outlines.items()},
                  **{f"{route}_page": ("PageData", one) for route, one in pages.items()})
     assert done.returncode == 0, done.stderr[-3000:]

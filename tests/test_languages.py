@@ -61,7 +61,7 @@ def test_a_third_language_is_a_folder(folder, tmp_path):
         marked(f"# {key}\n## {section.title}\n") + (f"Name: {marked(section.name)}\n" if section.name else "")
         + marked(f"{section.body}\n> {section.misread}\n")
         for code, key, section in topics if code == "en"), "utf-8")
-    for name in ("strings.toml", "sources.toml"):
+    for name in ("strings.toml", "pictures.toml", "sources.toml"):
         (folder / NEW / name).write_text(toml(folder / "en" / name), "utf-8")
     (folder / NEW / "language.toml").write_text(
         f'name = "Marked"\ntag = "{TAG}"\ndirection = "rtl"\ngap = " "\nplural = "s"\nkind_sources = true\n')

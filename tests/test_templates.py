@@ -8,11 +8,13 @@ import pytest
 
 from site_builder.build import STYLES
 from site_builder.language import languages
-from site_builder.modules import ENTRY
+from site_builder.modules import ENTRY, drawings_module
 
 ROOT = Path(__file__).parent.parent
 TEMPLATES = sorted((ROOT / "templates").glob("*.html"))
-SCRIPTS = [*sorted((ROOT / "static" / "js").glob("*.js")), ROOT / "static" / "boot.js"]
+SOURCES = ROOT / "static" / "js"
+SCRIPTS = [*sorted(SOURCES.rglob("*.js")), ROOT / "static" / "boot.js"]
+MODULE = r'"([\w/-]+)"'
 STYLE_SHEETS = [ROOT / "static" / "css" / f"{name}.css" for name in STYLES]
 BUILDER = sorted((ROOT / "site_builder").glob("*.py"))
 SIGNS = {"+", "-", "*", "/", "//", "%", "**", "~", "==", "!=", "<", "<=", ">", ">="}
@@ -21,6 +23,11 @@ FILTERS = {"safe", "join", "tojson"}
 
 def text_of(paths) -> str:
     return "\n".join(path.read_text("utf-8") for path in paths)
+
+
+def name_of(path: Path) -> str:
+    """What a module is imported by."""
+    return path.relative_to(SOURCES).with_suffix("").as_posix() if SOURCES in path.parents else path.stem
 
 
 def code_in(text: str) -> list[str]:
@@ -52,27 +59,35 @@ def test_code_is_found(text):
 def test_the_only_scripts_in_a_template_are_the_start_and_its_data():
     scripts = re.findall(r"<script([^>]*)>(.*?)</script>", text_of(TEMPLATES), re.DOTALL)
     assert [text for attributes, text in scripts if "src=" not in attributes] == [
-        "{{ controls.script_data | tojson }}", "{{ entry | safe }}"]
+        data for page in ("", "controls.") for data in (f"{{{{ {page}script_data | tojson }}}}", "{{ entry | safe }}")]
     assert ENTRY == 'import "main";'
     assert not re.search(r"<[^>]* on\w+=|javascript:", text_of(TEMPLATES))
 
 
 def test_every_export_is_imported():
-    exported = {(path.stem, name) for path in SCRIPTS for name in re.findall(
+    exported = {(name_of(path), name) for path in SCRIPTS for name in re.findall(
         r"^export (?:async )?(?:function\*? |class |const )(\w+)", path.read_text("utf-8"), re.MULTILINE)}
-    imported = {(module, name.split(" as ")[0].strip()) for path in SCRIPTS for names, module in re.findall(
-        r'^import \{([^}]*)\} from "([\w-]+)";', path.read_text("utf-8"), re.MULTILINE) for name in names.split(",")}
-    typed = set(re.findall(r'import\("([\w-]+)"\)\.(\w+)', text_of(SCRIPTS)))
+    texts = [*(path.read_text("utf-8") for path in SCRIPTS), drawings_module()]
+    imported = {(module, name.split(" as ")[0].strip()) for text in texts for names, module in re.findall(
+        rf"^import \{{([^}}]*)\}} from {MODULE};", text, re.MULTILINE) for name in names.split(",")}
+    typed = set(re.findall(rf"import\({MODULE}\)\.(\w+)", text_of(SCRIPTS)))
+    # What is imported whole is a drawing: it is asked for what the type `Drawing` names.
+    whole = {module for text in texts
+             for module in re.findall(rf"^import \* as \w+ from {MODULE};", text, re.MULTILINE)}
+    drawing = re.search(r"@typedef \{object\} Drawing\n(.*?)\*/", text_of(SCRIPTS), re.DOTALL)
+    asked = {(module, name) for module in whole
+             for name in re.findall(r"@property \{.*\} \[?(\w+)", drawing[1])}
     assert len(exported) > 60
-    assert exported - imported - typed == set()
+    assert len(asked) >= 4 * len(whole) > 0
+    assert exported - imported - typed - asked == set()
     # Whatever else a module exports would be seen here.
     assert len(re.findall(r"^export ", text_of(SCRIPTS), re.MULTILINE)) == len(exported)
 
 
 def test_every_module_is_imported():
-    texts = f"{text_of(SCRIPTS)}\n{ENTRY}"
-    imported = set(re.findall(r'^import (?:\{[^}]*\} from )?"([\w-]+)";', texts, re.MULTILINE))
-    assert {path.stem for path in SCRIPTS} - {"boot"} - imported == set()
+    texts = f"{text_of(SCRIPTS)}\n{drawings_module()}\n{ENTRY}"
+    imported = set(re.findall(rf"^import (?:.* from )?{MODULE};", texts, re.MULTILINE))
+    assert {name_of(path) for path in SCRIPTS} - {"boot"} - imported == set()
 
 
 def test_every_style_sheet_is_part_of_the_site():
@@ -99,13 +114,17 @@ def test_every_class_of_the_style_sheet_is_used():
 def test_every_property_of_the_style_sheet_is_read():
     style = text_of(STYLE_SHEETS)
     defined = set(re.findall(r"(?<![\w-])(--[\w-]+):", style))
-    assert defined - set(re.findall(r"var\((--[\w-]+)", style)) == set()
+    # The colours of a picture are read by their names: the type `Color` lists them.
+    colors = re.search(r"@typedef \{([^}]*)\} Color", (SOURCES / "pen.js").read_text("utf-8"))
+    read = {f"--picture-{name}" for name in re.findall(r"\w+", colors[1])}
+    assert read <= defined
+    assert defined - read - set(re.findall(r"var\((--[\w-]+)", style)) == set()
     animations = set(re.findall(r"@keyframes (\w+)", style))
     assert all(len(re.findall(rf"\b{name}\b", style)) > 1 for name in animations)
 
 
 # Words whose last part a recording or a table names.
-FAMILIES = ("axis.", "chapter.", "kind.", "map.", "network_map.part.")
+FAMILIES = ("axis.", "chapter.", "kind.", "map.", "network_map.part.", "move.", "name.")
 
 
 def test_every_word_of_the_interface_is_said_somewhere():
@@ -113,7 +132,8 @@ def test_every_word_of_the_interface_is_said_somewhere():
     whole = set(re.findall(r"[\"'`]([a-z_]+(?:\.[a-z_]+)*)[\"'`]", code)) | set(re.findall(r"words\.(\w+)", code))
     prefixes = set(re.findall(r"[fF]?[\"'`]([a-z_]+[._])\$?\{", code)) | set(FAMILIES)
     suffixes = set(re.findall(r"\}([._][a-z_]+)[\"'`]", code))
-    unsaid = [word for word in languages()["en"].strings if word not in whole
+    prefixes.discard("picture.")  # which the scene puts before the key that a drawing says
+    unsaid = [word for word in (key.removeprefix("picture.") for key in languages()["en"].strings) if word not in whole
               and not any(word.startswith(prefix) for prefix in prefixes)
               and not any(word.endswith(suffix) for suffix in suffixes)]
     assert unsaid == []

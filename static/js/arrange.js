@@ -168,7 +168,7 @@ function keyOf(box, axis) {
  * @param {number[]} wanted
  * @returns {Fold}
  */
-export function fold(length, most, wanted) {
+function fold(length, most, wanted) {
   if (length <= most) return { list: Array.from({ length }, (_, i) => i), all: length, breaks: new Set() };
   /** @type {Set<number>} */
   const chosen = new Set();

@@ -55,7 +55,7 @@ function rgb(color) {
  * @param {number[]} a
  * @param {number[]} b
  */
-export function contrast(a, b) {
+function contrast(a, b) {
   const light = (/** @type {number[]} */ color) => {
     const [r, g, blue] = color.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
     return 0.2126 * r + 0.7152 * g + 0.0722 * blue;

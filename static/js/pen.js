@@ -68,7 +68,7 @@ export function widthOf(text, style = {}) {
  * @param {number} value
  * @param {number} largest
  */
-export function strengthOf(value, largest) {
+function strengthOf(value, largest) {
   if (!Number.isFinite(value)) return NaN;
   return largest ? Math.sign(value) * Math.min(1, Math.abs(value) / largest) ** 0.6 : 0;
 }

@@ -78,7 +78,7 @@ function frameOf(letters, equations) {
  * The letters in an index, within what it reads as well.
  * @param {ExpressionNode} node
  */
-export function mentions(node) {
+function mentions(node) {
   return new Set([...walk(node)].flatMap((part) => (part[0] === "letter" ? [part[1]] : [])));
 }
 

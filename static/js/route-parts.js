@@ -36,7 +36,7 @@ export function nameOf(scene, { role, block }, form) {
  * @param {Layout} place
  * @param {number} before
  */
-export function reached(part, { stops }, before) {
+function reached(part, { stops }, before) {
   return Math.max(0, Math.min(1, part * (stops.length + 0.5) - before));
 }
 

@@ -52,7 +52,7 @@ export class Which {
  * What tells names apart: the parts after those that all of them begin with.
  * @param {string[]} names
  */
-export function tails(names) {
+function tails(names) {
   const parts = names.map((name) => name.split("."));
   let same = 0;
   while (parts.every((part) => part.length > same + 1 && part[same] === parts[0][same])) same += 1;

@@ -51,7 +51,7 @@ function passOf(scene) {
  * @param {Scene} scene
  * @param {Stations} pass
  */
-export function layout(scene, pass) {
+function layout(scene, pass) {
   const { store, width, height, narrow } = scene;
   const most = Math.max(...store.outline.stations.map(({ stops }) => store.shape(stops[0].array)[0]));
   const small = width < 760;
