@@ -7,5 +7,4 @@ import { Store } from "store";
 /** @type {PageData} */
 const page = JSON.parse(byId("page", HTMLScriptElement).text);
 const store = await Store.open(page.route, page.root);
-const player = new Player(store, page.words);
-window.twoRoutes.start(() => player.start());
+window.twoRoutes.start(() => new Player(store, page.words).start());
