@@ -17,7 +17,7 @@ from typing import TypeVar
 import jinja2
 
 from site_builder.compiled import compiled, formulas
-from site_builder.controls import controls
+from site_builder.controls import controls, home_data
 from site_builder.experiments import read_experiments, tell
 from site_builder.experiments_page import shown
 from site_builder.frame import language_links, page_links
@@ -28,7 +28,7 @@ from site_builder.network_map import Map, network_map
 from site_builder.output import replacing, resolved
 from site_builder.page_data import route_data
 from site_builder.pages import chapters as route_chapters
-from site_builder.pages import told
+from site_builder.pages import told, tour
 from site_builder.parts import Parts
 from site_builder.stamp import STAMP, stamp
 from site_builder.strings import Strings
@@ -44,7 +44,8 @@ ROOT = "../"  # the way from a page of a language to the folder of the site
 ROUTES = ("training", "generation")
 T = TypeVar("T")
 # The files of the style sheet: what comes later may say otherwise than what came before.
-STYLES = ("page", "stage", "steps", "tables", "pictures", "panel", "home", "map", "narrow", "generation", "experiments")
+STYLES = ("page", "stage", "steps", "tables", "pictures", "panel", "home", "map", "narrow", "generation",
+          "experiments", "shell")
 MORE_ROUTES = ("long",)  # shown where there is a recording of it
 HOME_PROSE = {"training": ["home: lead", "home: training", "home: states"], "generation": ["home: generation"]}
 
@@ -84,7 +85,8 @@ def _write_site(traces: Path, folder: Path) -> None:
     styles = [language.style for language in languages().values()]
     styles += [(STATIC / "css" / f"{name}.css").read_text(encoding="utf-8") for name in STYLES]
     (folder / "two-routes.css").write_text("".join(styles), encoding="utf-8", newline="\n")
-    shutil.copyfile(STATIC / "boot.js", folder / "boot.js")
+    for script in ("boot.js", "door.js"):
+        shutil.copyfile(STATIC / script, folder / script)
     (folder / "modules.js").write_text(modules_script(), encoding="utf-8", newline="\n")
 
 
@@ -160,7 +162,7 @@ def _write_route_page(site: _Site, parts: Parts, language: Language) -> _Told:
     small = network_map(trace, titles, strings)
     total = sum(len(chapter.stops) for chapter in chapters)
     site.page(f"{route}.html", "route.html", language, page=route, chapters=chapters, total=total, titles=titles,
-              map=small, controls=controls(route, ROOT, strings), entry=ENTRY)
+              map=small, controls=controls(route, ROOT, strings, tour(parts, language)), entry=ENTRY)
     return _Told(told(parts, language, HOME_PROSE.get(route, [])),
                  [(chapter.steps[0].id, chapter.title) for chapter in chapters],
                  small, network_map(trace, titles, strings, columns=True))
@@ -179,6 +181,7 @@ def _write_home(site: _Site, language: Language, told: dict[str, _Told]) -> None
     strings = Strings(language)
     site.page("index.html", "home.html", language, lead=prose["home: lead"], states_text=prose["home: states"],
               routes=[route_card(route, *prose[f"home: {route}"], strings) for route in ROUTES], states=states(strings),
+              script_data=home_data(ROOT, strings), entry=ENTRY,
               map=told["training"].map, wide_map=told["training"].wide_map, has_experiments=site.has_experiments,
               chapters=chapter_lists({route: one.chapters for route, one in told.items()}, strings))
 

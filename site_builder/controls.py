@@ -8,6 +8,8 @@ from site_builder.strings import Strings
 DIGITS = ("2", "4", "6", "all")
 SPEEDS = ("slow", "normal", "fast")
 USUAL_SPEED = "normal"
+# Of the panel beside the picture; the map where it has no room of its own.
+TABS = ("words", "formula", "tables", "number", "map")
 SIDES = ("map", "steps")  # what may stand beside a step; the first one does
 MODES = ("forward", "backward", "update")
 REASONS = ("blocked", "missing", "old", "failed")  # why no script started: the notice of static/boot.js
@@ -30,19 +32,30 @@ class Controls:
     digits: list[Choice]
     speeds: list[Choice]
     sides: list[Choice]
+    tabs: list[Choice]
     reasons: list[Choice]
     help: list[str]
     script_data: dict[str, Any]
     modes: list[Choice] = field(default_factory=list)  # of the map, on a route that goes more ways than forward
 
 
-def controls(route: str, root: str, strings: Strings) -> Controls:
-    """The controls for a route; `root` is the way from its page to the folder of the site."""
+def controls(route: str, root: str, strings: Strings, tour: list[dict[str, Any]]) -> Controls:
+    """The controls for a route with its `tour`; `root` is the way from its page to the folder of the site."""
     return Controls(
         digits=[Choice(value, strings("all_digits") if value == "all" else value) for value in DIGITS],
         speeds=[Choice(value, strings(value), value == USUAL_SPEED) for value in SPEEDS],
         sides=[Choice(value, strings(f"network_map.{value}"), value == SIDES[0]) for value in SIDES],
+        tabs=[Choice(value, strings(f"panel.{value}")) for value in TABS],
         reasons=[Choice(value, strings(f"not_started.{value}")) for value in REASONS],
         help=[strings(f"help_{key}") for key in HELP],
-        script_data={"route": route, "root": root, "words": strings.for_scripts()},
+        script_data={"route": route, "root": root, "words": strings.for_scripts(), "tour": tour},
         modes=[Choice(value, strings(f"network_map.{value}")) for value in MODES] if route == "training" else [])
+
+
+_OF_HOME = ("picture.route", "watch", "move_", "moves")
+
+
+def home_data(root: str, strings: Strings) -> dict[str, Any]:
+    """What the scripts of the home page are told: the words of its moving pictures."""
+    words = {key: word for key, word in strings.for_scripts().items() if key.startswith(_OF_HOME)}
+    return {"route": "", "root": root, "words": words}

@@ -15,8 +15,10 @@ import orjson
 from site_builder.keys import general
 from site_builder.labels import isolated
 from site_builder.main_line import Member, main_line
+from site_builder.network_graph import main_array
 from site_builder.notation import Notation
 from site_builder.source import torch_sources
+from site_builder.stations import home_numbers, home_outline, stations
 from site_builder.symbols import symbol_text
 from tracer.format.trace import AXES, DTYPES, Array, Step, Trace
 from tracer.ops import KINDS
@@ -55,7 +57,12 @@ def route_data(trace: Trace) -> RouteData:
         if isinstance(labels, dict):
             name = _label_chunk(labels)
             data.scripts[f"{name}.js"] = script(name, labels_of(trace, labels))
-    data.scripts[f"{trace.route}.js"] = script(trace.route, outline(trace, chunk_of))
+    whole = outline(trace, chunk_of)
+    data.scripts[f"{trace.route}.js"] = script(trace.route, whole)
+    numbers = {name: encode(values) for name, values in home_numbers(trace, whole["stations"]).items()}
+    home = f"home-{trace.route}"
+    data.scripts[f"{home}.js"] = script(home, numbers) + script(f"{home}-outline",
+                                                                home_outline(whole, trace, whole["stations"]))
     return data
 
 
@@ -133,6 +140,7 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict[str, Any]:
         "firsts": _first_places(trace),
         **_steps(trace),
         "letters": AXES,
+        "stations": stations(trace),
         "sampling": _sampling_equations() if trace.make.get("rounds") else {},
         "summary": trace.summary,
         "torch": {kind: torch_sources()[kind] for kind in sorted({one.kind for one in trace.operations.values()})
@@ -145,7 +153,8 @@ def _steps(trace: Trace) -> dict[str, Any]:
     """Chapters and steps, the main line, and the families: axes, and the steps that do the same along them."""
     line = main_line(trace)
     return {
-        "chapters": [{"id": chapter.id, "steps": [_step_outline(step, line.members[step.id]) for step in chapter.steps]}
+        "chapters": [{"id": chapter.id,
+                      "steps": [_step_outline(trace, step, line.members[step.id]) for step in chapter.steps]}
                      for chapter in trace.chapters],
         "start": _start(trace),
         "line": [stop.step.id for stop in line.stops],
@@ -161,9 +170,10 @@ def _start(trace: Trace) -> dict[str, int]:
     return {} if row is None else {"row": row, **({"used_row": used.index(row)} if row in used else {})}
 
 
-def _step_outline(step: Step, member: Member) -> dict[str, Any]:
+def _step_outline(trace: Trace, step: Step, member: Member) -> dict[str, Any]:
     """A step, its place on the line, and what the recording says of where it belongs, without what it does not say."""
-    belongs = {"kind": step.kind, "role": step.role, "direction": step.direction, "pass": step.pass_,
+    belongs = {"main": main_array(trace, step), "kind": step.kind, "role": step.role,
+               "direction": step.direction, "pass": step.pass_,
              "split": step.split, "block": step.block, "round": step.round, "of": step.of}
     return {"id": step.id, "operations": step.operations, "arrays": step.arrays, "place": member.place, "at": member.at,
             **{name: value for name, value in belongs.items() if value not in ("", None)}}

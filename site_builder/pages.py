@@ -14,9 +14,10 @@ from site_builder.merges import Merges, merges
 from site_builder.network_graph import main_array, place
 from site_builder.notation import source
 from site_builder.parts import Part, Parts, number_in_prose
-from site_builder.prose import find_section, name_of, render, render_title
+from site_builder.prose import find_section, marked, name_of, render, render_title
 from site_builder.rounds import bytes_of, careless, layers
 from site_builder.strings import Strings, count
+from site_builder.tour import stops
 from tracer.format.trace import Array, Chapter, Pass, Step
 
 
@@ -118,6 +119,15 @@ def told(parts: Parts, language: Language, keys: list[str]) -> dict[str, tuple[s
     return {key: (render_title(s.title, figures), render(s.body, figures)) for key, s in sections.items()}
 
 
+def tour(parts: Parts, language: Language) -> list[dict[str, Any]]:
+    """The stops of the route's tour: the step, what is chosen there, and what is said."""
+    writer, found = _Writer(parts, language), []
+    for key, step, stop in stops(parts.trace):
+        section, figures = language.prose[key], writer.figures(step)
+        found.append(stop | {"title": render_title(section.title, figures), "say": render(section.body, figures)})
+    return found
+
+
 def chapters(parts: Parts, language: Language) -> list[ShownChapter]:
     """All chapters of a route, in order, every step with its prose and formulas."""
     return _Writer(parts, language).chapters()
@@ -162,7 +172,7 @@ class _Writer:
         return ShownStep(
             step.id, self.at(step), int(member.place) + 1, member is self.line.stop(member),
             self.title(step, chapter, render_title(section.title, figures)),
-            render(section.body, figures), render(section.misread, figures),
+            marked(render(section.body, figures)), render(section.misread, figures),
             [self.part(name) for name in given], [self.part(name) for name in step.operations],
             merges(self.trace, step), shown_layers(layers(self.trace, chapter, step)),
             byte_rows(rows := bytes_of(self.trace, step), self.strings),

@@ -35,6 +35,25 @@ def name_of(language: Language, kind: str) -> str:
     return section.name if section and section.name else kind.replace("_", " ")
 
 
+_TOKEN = re.compile(r"<math.*?</math>|<[^>]*>|[.!?](?=\s|</p>)|[。！？]|[^<]", re.DOTALL)
+_END = re.compile("[.!?。！？]")
+
+
+def marked(html: str) -> str:
+    """The HTML with its first sentence marked, which stands over the picture as well."""
+    start = html.find("<p>")
+    if start < 0:
+        return html
+    for token in _TOKEN.finditer(html, start + len("<p>")):
+        if token[0] == "</p>":
+            break
+        alone = _END.fullmatch(token[0]) and (token[0] in "。！？" or re.match(r"\s|</p>", html[token.end():]))
+        if alone:
+            inside = html[start + len("<p>"):token.end()]
+            return f'{html[:start]}<p><span class="sentence">{inside}</span>{html[token.end():]}'
+    return html
+
+
 _markdown = MarkdownIt("commonmark", {"html": False})
 _MATH = re.compile(r"\$([^$\n]+)\$")
 

@@ -22,6 +22,8 @@ interface Outline {
   letters: Record<string, string>;
   /** Kind → target → equations, for draws with other settings. */
   sampling: Record<string, Record<string, Equation[]>>;
+  /** For the picture of the whole network at work: site_builder/stations.py. */
+  stations: Stations[];
   summary: Record<string, any>;
   /** Kind → the PyTorch that computes it. */
   torch: Record<string, string>;
@@ -61,6 +63,8 @@ interface StepOutline {
   id: string;
   operations: string[];
   arrays: string[];
+  /** The array that it is about. */
+  main?: string;
   /** What it is and where it belongs, as the recording says; left out where it says nothing. */
   kind?: string;
   role?: string;
@@ -85,12 +89,36 @@ interface FamilyOutline {
   steps: string[];
 }
 
+/** One pass through the network: what is recorded of its stream and of its end. */
+interface Stations {
+  round: number | null;
+  stops: { step: string; array: string; role: string; block: number | null; back: string | null; gradient: string | null }[];
+  attention: { step: string; array: string; block: number }[];
+  outcome: Record<string, string>;
+  names: string[];
+  /** What the screen shows before and after. */
+  before: string;
+  text: string;
+  end: string;
+}
+
 /** What stands in a route's page: `<script id="page">`. */
 interface PageData {
   route: string;
   /** The way from the page to the site's own folder. */
   root: string;
   words: Words;
+  tour?: Stop[];
+}
+
+/** A stop of a tour: site_builder/tour.py. `say` is HTML. */
+interface Stop {
+  name: string;
+  step: string;
+  view: string;
+  at: Letters;
+  title: string;
+  say: string;
 }
 
 type Words = Record<string, string>;
@@ -152,6 +180,8 @@ interface State {
   of: string | null;
   at: Letters;
   digits: Digits | null;
+  /** The stop of the tour. */
+  tour: string | null;
 }
 
 /** What is shown at once of a number's working, and what is read for it. */

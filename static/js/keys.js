@@ -5,7 +5,7 @@ import { togglesPlay } from "autoplay";
 import { oncePerFrame } from "later";
 
 /** @type {Record<string, number>} */
-const STEPS = { ArrowRight: 1, n: 1, ArrowLeft: -1, p: -1 };
+const STEPS = { ArrowRight: 1, n: 1, ArrowLeft: -1, b: -1 };
 /** @type {Record<string, number>} */
 const CHAPTERS = { "]": 1, "[": -1 };
 
@@ -13,17 +13,31 @@ const CHAPTERS = { "]": 1, "[": -1 };
 export function wireKeys(player) {
   const help = byId("help", HTMLDialogElement);
   byId("help-open", HTMLButtonElement).addEventListener("click", () => help.showModal());
+  byId("present", HTMLButtonElement).addEventListener("click", () => present(true));
   const move = heldMove(player);
   document.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey || around(event, "input, select, dialog")) return;
     const { key } = event;
-    if (key === "Escape" && player.opened.shown) player.closeNumber();
+    if (key === "p" || key === "P" || (key === "Escape" && isPresenting())) present(key !== "Escape" && !isPresenting());
+    else if (key === "Escape" && player.opened.shown) player.closeNumber();
     else if (key === "?") help.showModal();
     else if (togglesPlay(event)) {
       player.autoplay.toggle();
       event.preventDefault();
     } else if (goes(key, event.repeat, player, move)) event.preventDefault();
   });
+}
+
+function isPresenting() {
+  return document.documentElement.classList.contains("presenting");
+}
+
+/**
+ * For a class: picture, title and sentence alone, larger.
+ * @param {boolean} on
+ */
+function present(on) {
+  document.documentElement.classList.toggle("presenting", on);
 }
 
 /**

@@ -11,7 +11,7 @@ const FACTORS = /** @type {Record<string, number>} */ ({ slow: 2, normal: 1, fas
 
 export class MovesBar {
   /**
-   * @param {import("player").Player} player
+   * @param {{ words: Words, pace: import("motion").Pace }} page
    * @param {(progress: Map<string, number>, say: string) => void} show
    */
   constructor({ words, pace }, show) {

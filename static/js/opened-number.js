@@ -101,8 +101,7 @@ export class OpenedNumber {
   showPanel(shown) {
     if (this.shown === shown) return;
     this.panel.hidden = !shown;
-    document.documentElement.classList.toggle("number-open", shown);
-    this.player.neighbours.rest();
+    this.player.panel.number(shown);
   }
 
   /**

@@ -13,16 +13,20 @@ import { Navigation } from "navigation";
 import { Neighbours } from "neighbours";
 import { NetworkMap } from "network-map";
 import { OpenedNumber } from "opened-number";
+import { Panel, showHead } from "panel";
 import { Stage } from "stage";
 import { parse, write } from "state";
+import { swipes } from "swipe";
 import { Texts } from "texts";
+import { Tour } from "tour";
 
 export class Player {
   /**
    * @param {import("store").Store} store
    * @param {Words} words
+   * @param {Stop[]} stops of the tour
    */
-  constructor(store, words) {
+  constructor(store, words, stops = []) {
     this.store = store;
     this.words = words;
     this.sections = all(document, "section.step");
@@ -36,6 +40,8 @@ export class Player {
     this.neighbours = new Neighbours(new Map(this.sections.map((section) => [section.dataset.step ?? "", section])), this);
     this.pace = new Pace(words);
     this.opened = new OpenedNumber(this);
+    this.panel = new Panel(() => this.showPanel());
+    this.tour = new Tour(this, stops);
     this.stage = new Stage(first(document, "figure.stage"), this);
     this.autoplay = new Autoplay(words, {
       left: () => this.line.from(this.current, 1) !== this.current,
@@ -71,6 +77,8 @@ export class Player {
     window.addEventListener("beforeprint", () => this.step.later.finish());
     this.autoplay.wire();
     wireKeys(this);
+    swipes(this.stage.canvas, (by) => this.walk(by));
+    byId("tour", HTMLElement).append(this.tour.element);
     const { bar, buttons } = this.navigation;
     bar.addEventListener("input", oncePerFrame(() => this.navigate(this.line.at(Number(bar.value) - 1), { replace: true })));
     for (const button of buttons) {
@@ -100,6 +108,8 @@ export class Player {
     const shared = at[this.store.outline.letters[SHARED]];
     if (!of && shared !== undefined) this.choice.set(SHARED, shared);
     this.digits = digits ?? this.digits;
+    this.tour.choose(state.tour);
+    this.tour.follow(state.tour);
     this.setNotice(!known ? this.words.unknown_link : of && !index ? this.words.unknown_number : "");
     if (of && index) {
       this.choice.keep(this.store.array(of).axes, index);
@@ -147,6 +157,31 @@ export class Player {
     if (by) this.navigate(this.line.from(this.current, by), how);
   }
 
+  /** The panel shows something else: what it shows is drawn. */
+  showPanel() {
+    if (!this.current) return;
+    if (this.panel.hasTables) this.step.drawNow();
+    this.step.follow();
+    this.step.mark();
+  }
+
+  /**
+   * Go to a stop of the tour.
+   * @param {Stop} stop
+   */
+  visit(stop) {
+    const address = write({ step: stop.step, digits: this.digits, tour: stop.name });
+    this.address.set(address);
+    this.go(parse(address));
+    this.stage.playMoves();
+  }
+
+  leaveTour() {
+    const address = this.stepAddress(this.current);
+    this.address.set(address);
+    this.go(parse(address));
+  }
+
   /** @param {string} step */
   chapterOf(step) {
     return this.chapters.get(step) ?? "";
@@ -176,6 +211,7 @@ export class Player {
     } else if (this.step.digits !== this.digits) this.step.drawNow();
     else this.step.follow();
     for (const button of this.digitButtons) button.setAttribute("aria-pressed", String(button.dataset.digits === String(this.digits)));
+    showHead(this.title(id), this.step.section);
     this.stage.show(id, this.step.section.dataset.makes ?? "");
     if (!changed) return;
     this.navigation.show(id);

@@ -18,12 +18,14 @@ import { Working } from "working";
  * @property {number} width
  * @property {number} height
  * @property {number} digits at most so many
+ * @property {Map<string | undefined, string>} [titles] of the steps
  */
 
 /** A picture's subject. The numbers it may need are loaded; `progress` is set before each drawing. */
 export class Scene {
   /** @param {SceneContext} context */
-  constructor({ store, words, step, array, index, width, height, digits }) {
+  constructor({ store, words, step, array, index, width, height, digits, titles = new Map() }) {
+    this.titles = titles;
     this.store = store;
     this.words = words;
     this.step = step;

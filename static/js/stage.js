@@ -154,6 +154,13 @@ export class Stage {
     this.describe();
   }
 
+  /** Play the moves from the start; how long they take, ms. */
+  playMoves() {
+    this.bar.set(0);
+    this.bar.play(this.bar.length);
+    return this.bar.length;
+  }
+
   draw() {
     const { scene, drawing } = this;
     if (!scene || !drawing) return [];

@@ -1,6 +1,6 @@
 // One step on the page: as text, as words and tables in view, or made ready unseen.
 
-import { first } from "dom";
+import { byId, first } from "dom";
 import { Later } from "later";
 import { StepParts } from "step-parts";
 
@@ -41,8 +41,10 @@ export class Step {
    */
   prepare(done) {
     this.later.add(() => this.unpack());
-    this.later.add(() => this.makeReady());
-    this.later.add(() => this.draw());
+    if (this.player.panel.hasTables) {
+      this.later.add(() => this.makeReady());
+      this.later.add(() => this.draw());
+    }
     this.later.whenDone(done);
   }
 
@@ -120,7 +122,7 @@ export class Step {
   focus() {
     this.wantsFocus = this.section.inert;
     this.focusedBefore = document.activeElement;
-    if (!this.wantsFocus) first(this.section, "h2").focus({ preventScroll: true });
+    if (!this.wantsFocus) byId("step-title", HTMLElement).focus({ preventScroll: true });
   }
 
   /** Put the text in its place; `wordsFirst`: what is below the words when the page is idle. */
@@ -143,6 +145,7 @@ export class Step {
   /** The step as far as a window shows it. */
   drawNow() {
     this.appendParts();
+    if (!this.player.panel.hasTables) return;
     this.draw();
     let made = 0;
     for (const table of this.content.allTables()) {
@@ -159,11 +162,13 @@ export class Step {
   }
 
   /**
-   * Whether a table of the step shows an array.
+   * Whether the step is about an array: makes it, reads it or has it given.
    * @param {string} array
    */
   shows(array) {
-    return this.content.tables.has(array);
+    const { store } = this.player;
+    const { operations, arrays } = /** @type {StepOutline} */ (store.steps.get(this.section.dataset.step ?? ""));
+    return arrays.includes(array) || operations.some((id) => id === array || Object.values(store.made(id).operands).includes(array));
   }
 
   /**
