@@ -58,7 +58,7 @@ window.tools = {
     frame: () => new Promise((done) => requestAnimationFrame(() => setTimeout(done))),
     numbers: () => [...document.querySelectorAll(".step.current .numbers")],
     // Short tables have all their rows, long ones those in view.
-    loaded: () => tools.numbers().every((box) => (
+    loaded: () => document.documentElement.dataset.panel !== "tables" || tools.numbers().every((box) => (
         box.querySelector("table") && !box.querySelector(".window:not(.long) .spacer"))),
     // The policy of the pages forbids what `page.wait_for_function` does.
     async until(test) {
@@ -101,10 +101,10 @@ window.tools = {
 
 
 def visit(page, url: str):
-    """Open a page of a route and wait until its step shows its tables."""
+    """Open a page of a route and wait until its step is there, and its tables where the panel shows them."""
     page.add_init_script(TOOLS)  # on a page that comes again it runs again, to the same effect
     page.goto(url)
-    page.wait_for_selector("html.scripted section.step.current")
+    page.wait_for_selector("html.scripted section.step.current", state="attached")
     page.evaluate("tools.settled()")
     return page
 
@@ -119,7 +119,7 @@ def go(page, fragment: str) -> dict:
 
 
 def wait_for_step(page, step: str) -> dict:
-    page.wait_for_selector(f'section.step.current[data-step="{step}"]')
+    page.wait_for_selector(f'section.step.current[data-step="{step}"]', state="attached")
     return place(page)
 
 

@@ -12,7 +12,7 @@ from driver import (
     opened,
     place,
     shortest,
-    steps_of,
+    stops_of,
     visit,
     wait_for_step,
 )
@@ -37,7 +37,7 @@ window.nextTimer = () => { const [[id, run]] = slow; slow.delete(id); run(); };
 
 
 def test_play_goes_on_by_itself_and_stops(page, site, training_trace):
-    steps = steps_of(training_trace)
+    steps = stops_of(training_trace)
     page.add_init_script(SLOW_TIMERS)
     visit(page, address(site, "training"))
     page.select_option("#speed", "fast")

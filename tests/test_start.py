@@ -50,7 +50,8 @@ def served(site, headers):
 
 # Of every step: its name, whether it, its title and its text can be seen, and all that it says.
 TOLD = """() => [...document.querySelectorAll("section.step")].map((section) => [section.dataset.step,
-    section.checkVisibility(), ...["h2", ".say"].map((part) => section.querySelector(part)?.checkVisibility() ?? false),
+    section.checkVisibility(), ...["h2", ".say, .elsewhere a"].map(
+        (part) => section.querySelector(part)?.checkVisibility() ?? false),
     section.textContent.replace(/\\s+/g, " ")])"""
 
 

@@ -124,7 +124,7 @@ def test_every_property_of_the_style_sheet_is_read():
 
 
 # Words whose last part a recording or a table names.
-FAMILIES = ("axis.", "chapter.", "kind.", "map.", "network_map.part.", "move.", "name.")
+FAMILIES = ("axis.", "chapter.", "kind.", "map.", "network_map.part.", "pass.", "role.", "move.", "name.")
 
 
 def test_every_word_of_the_interface_is_said_somewhere():

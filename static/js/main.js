@@ -9,8 +9,7 @@ import { Store } from "store";
 const page = JSON.parse(byId("page", HTMLScriptElement).text);
 if (page.route) {
   const store = await Store.open(page.route, page.root);
-  const player = new Player(store, page.words, page.tour);
-  window.twoRoutes.start(() => player.start());
+  window.twoRoutes.start(() => new Player(store, page.words, page.tour).start());
 } else {
   window.twoRoutes.start(() => { startHome(page.words, page.root); });
 }
