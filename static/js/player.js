@@ -30,7 +30,7 @@ export class Player {
     this.store = store;
     this.words = words;
     this.sections = all(document, "section.step");
-    this.home = homes(store.outline.chapters);
+    this.home = store.homes();
     this.chapters = new Map(this.sections.map(({ dataset: { step = "", chapter = "" } }) => [step, chapter]));
     this.line = new MainLine(store.outline);
     this.texts = new Texts(this.sections, store, this.home);
@@ -335,17 +335,4 @@ export class Player {
     const letters = state.of && this.store.has(state.of) ? this.store.letters(state.of) : Object.keys(state.at);
     return write({ ...state, step: this.current, digits }, letters);
   }
-}
-
-/**
- * Array → the step that made it, or that it is given to.
- * @param {ChapterOutline[]} chapters
- */
-function homes(chapters) {
-  /** @type {Map<string, string>} */
-  const home = new Map();
-  for (const { steps } of chapters) {
-    for (const { id, operations, arrays } of steps) for (const name of [...arrays, ...operations]) home.set(name, id);
-  }
-  return home;
 }
