@@ -92,6 +92,7 @@ function drawCell(context, shape, theme) {
   const masked = strength !== undefined && Number.isNaN(strength);
   const colors = strength === undefined || masked ? null : theme.cell(strength);
   context.fillStyle = colors ? colors.fill : theme.color(masked ? "tint" : shape.color ?? "cell");
+  if (shape.frame) context.fillStyle = "transparent";
   if (w < 6 || h < 6) context.fillRect(x, y, w, h);
   else {
     context.beginPath();

@@ -107,7 +107,11 @@ export class Stage {
 
   index() {
     const { store, choice, opened } = this.player;
-    return opened.indexIn(this.array) ?? (store.has(this.array) ? choice.within(store.array(this.array)) : []);
+    if (!store.has(this.array)) return [];
+    const { axes, shape } = store.array(this.array);
+    const chosen = opened.indexIn(this.array) ?? choice.within(store.array(this.array));
+    // Where nothing is chosen yet, a position in the middle tells more than the first, which sees itself alone.
+    return chosen.map((i, axis) => (axes[axis].endsWith("position") && choice.get(axes[axis]) === undefined && !opened.indexIn(this.array) ? Math.floor(shape[axis] / 2) : i));
   }
 
   pause() {
