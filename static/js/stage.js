@@ -3,7 +3,7 @@
 
 import { between, find, render, Theme } from "canvas";
 import { h, loadFailed } from "dom";
-import { drawingFor, namesFor } from "drawing";
+import { drawingFor, hasOwn, namesFor } from "drawing";
 import { Lens } from "lens";
 import { MovesBar } from "moves-bar";
 import { Pen } from "pen";
@@ -80,11 +80,24 @@ export class Stage {
     }
     const names = step.operations.length ? step.operations : step.arrays;
     const opened = this.player.opened.place?.array ?? "";
-    const array = names.includes(opened) ? opened : names.includes(main) ? main : names[names.length - 1] ?? "";
+    const array = names.includes(opened) ? opened : this.best(step, names, main);
     const travels = this.id !== "" && (this.id !== id || was !== view);
     this.id = id;
     this.which.show(names, array, this.player.words);
     this.look(array, travels);
+  }
+
+  /**
+   * The array that a step's own drawing shows, else the one that it is about.
+   * @param {StepOutline} step
+   * @param {string[]} names
+   * @param {string} main
+   */
+  best(step, names, main) {
+    const { store, words } = this.player;
+    const size = { width: this.width, height: this.height, digits: 3 };
+    const own = names.filter((array) => store.operation(array) && hasOwn(new Scene({ store, words, step, array, index: store.shape(array).map(() => 0), ...size })));
+    return own.includes(main) ? main : own.at(-1) ?? (names.includes(main) ? main : names.at(-1) ?? "");
   }
 
   /**
