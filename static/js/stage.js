@@ -45,6 +45,8 @@ export class Stage {
     this.array = "";
     this.frame = 0;
     this.width = this.height = 0;
+    // What tests and measurements read: `figure.stage.shapes`, the picture as it stands, and `.stage`.
+    Object.defineProperties(host, { stage: { value: this }, shapes: { get: () => this.shapes } });
     this.listen();
   }
 
