@@ -1,7 +1,7 @@
 // AdamW: for every weight of one parameter the size of its gradient against the size of its step; and the chosen one,
 // from gradient to moments to the step.
 
-import { heading } from "shapes";
+import { heading } from "bars";
 import { ease, staggered } from "scene";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */

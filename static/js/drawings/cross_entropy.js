@@ -3,7 +3,7 @@
 
 import { bare } from "dom";
 import { densityOfRow, drawDensity, flag } from "density";
-import { bars, heading } from "shapes";
+import { bars, heading } from "bars";
 import { ease } from "scene";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */

@@ -1,7 +1,7 @@
 // The gradient of the logits: the target should rise, each of the others fall by as much as it was believed.
 
 import { bare } from "dom";
-import { heading } from "shapes";
+import { heading } from "bars";
 import { ease, staggered } from "scene";
 import { widthOf } from "pen";
 
