@@ -138,3 +138,39 @@ export function grid(pen, scene, { x, y, w, h }, how) {
   });
   return at;
 }
+
+/** A line on which numbers stand, zero in its middle; `most`: the number at its right end. */
+export class NumberLine {
+  /** @param {{ x: number, y: number, w: number, most: number }} how */
+  constructor({ x, y, w, most }) {
+    this.x = x;
+    this.y = y;
+    this.w = w;
+    this.most = Number.isFinite(most) && most > 0 ? most : 1;
+  }
+
+  /** @param {number} value */
+  at(value) {
+    const part = Number.isFinite(value) ? Math.max(-1, Math.min(1, value / this.most)) : 0;
+    return this.x + this.w / 2 + part * (this.w / 2 - 10);
+  }
+
+  /** @param {Pen} pen @param {Scene} scene */
+  draw(pen, scene) {
+    const { x, y, w, most } = this;
+    pen.line([x, y, x + w, y]);
+    for (const value of [-most, 0, most]) {
+      pen.line([this.at(value), y - 4, this.at(value), y + 4]);
+      const text = scene.number(value, 2);
+      const align = value < 0 ? "left" : value > 0 ? "right" : "center";
+      pen.text(this.at(value), y + 26, text, { size: 11, color: "soft", align });
+    }
+  }
+
+  /** A number said above its place. @param {Pen} pen @param {number} value @param {string} text */
+  tell(pen, value, text) {
+    const half = widthOf(text, { size: 11, mono: true, bold: true }) / 2;
+    const x = Math.max(this.x + half, Math.min(this.x + this.w - half, this.at(value)));
+    pen.text(x, this.y - 13, text, { size: 11, mono: true, bold: true, color: "accent", align: "center" });
+  }
+}
