@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from site_builder.build import ROUTES, build
+from site_builder.main_line import main_line
 from tests.browser import ARGUMENTS, find_browser
 from tracer.format.load import load
 from tracer.format.trace import Trace
@@ -50,11 +51,12 @@ window.bench = { pieces: [], events: [], hold: false, waiting: 0,
   },
   drawn: (step) => [...step.querySelectorAll(".numbers")].every((box) => box.querySelector("table")),
   loaded: () => {
-    const step = document.querySelector(".step.current");
-    const neighbours = [step.previousElementSibling, step.nextElementSibling].filter((one) => one?.matches(".step"));
-    return !bench.waiting && bench.drawn(step) && neighbours.every((one) => one.matches(".ready") && bench.drawn(one));
+    const ways = [...document.querySelectorAll("button[data-go]")].filter((button) => !button.disabled).length;
+    const steps = [...document.querySelectorAll(".step.current, .step.ready")];
+    return !bench.waiting && steps.length === 1 + ways && steps.every(bench.drawn);
   },
 };
+localStorage.setItem("two-routes.panel", "tables"); // the most that a step can show
 window.requestIdleCallback = (run, options) => (bench.hold ? bench.pieces.push([run, options]) : idle(run, options));
 new PerformanceObserver((list) => {
   for (const { name, duration } of list.getEntries()) if (name === "keydown") bench.events.push(duration);
@@ -96,7 +98,8 @@ class Player:
         self.page.add_init_script(TOOLS)
         self.session: CDPSession = self.page.context.new_cdp_session(self.page)
         self.session.send("Performance.enable", {"timeDomain": "threadTicks"})
-        self.steps = [step.id for chapter in trace.chapters for step in chapter.steps]
+        self.line = [stop.step for stop in main_line(trace).stops]
+        self.steps = [step.id for step in self.line]
 
     def visit(self, step: str) -> None:
         self.page.goto("about:blank")
@@ -133,12 +136,12 @@ class Player:
         return self.page.evaluate("bench.events.splice(0)")
 
     def largest(self) -> str:
-        """The step with the largest table; the page scrolls it in a window."""
+        """The step of the main line with the largest table; the page scrolls it in a window."""
         def size(step) -> int:
             return max((self.trace.arrays[name].size for operation in step.operations
-                        for name in (step, *self.trace.operations[step].operands.values())), default=0)
+                        for name in (operation, *self.trace.operations[operation].operands.values())), default=0)
 
-        return max((step for chapter in self.trace.chapters for step in chapter.steps), key=size).id
+        return max(self.line, key=size).id
 
 
 def steps(player: Player, rounds: int) -> list[Row]:
@@ -194,7 +197,7 @@ JUMP = """async (step) => {
 def jumps(player: Player, rounds: int) -> list[Row]:
     """By a link of the list of steps to each chapter's first step, to the largest table, and back to the start."""
     row = Row("jump by link to the next paint", "ms", 100)
-    starts = [chapter.steps[0].id for chapter in player.trace.chapters[1:]]
+    starts = [step.id for chapter in player.trace.chapters[1:] for step in chapter.steps[:1] if step in player.line]
     for number in range(rounds + 1):
         player.visit(player.steps[0])
         for step in [*starts, player.largest(), player.steps[0]]:

@@ -11,6 +11,7 @@ map, the line that starts the player, and each module, whose hash the map gives 
 import base64
 import hashlib
 import json
+import re
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
@@ -56,7 +57,19 @@ def _modules(folder: Path) -> dict[str, str]:
              for path in folder.rglob("*.js")}
     files |= {NAME: functions_module(), DRAWINGS: drawings_module(folder)}
     # The last line keeps stacks and coverage readable.
-    return {name: f"{files[name]}\n//# sourceURL={name}.js\n" for name in sorted(files)}
+    return {name: f"{without_comments(files[name])}\n//# sourceURL={name}.js\n" for name in sorted(files)}
+
+
+# A line that is one; a block that begins a line and ends one; a type in its brackets; what stands behind code, unless
+# a quotation mark follows, in which case it may be text.
+_COMMENT = re.compile(r"""
+    ^[ ]*//.*$ | ^[ ]*/\*\*(?:(?!\*/)[\s\S])*\*/[ ]*$
+    | /\*\*[ ]@[^\n]*?\*/[ ]? | [ ]+//[ ][^\n"'`]*$""", re.MULTILINE | re.VERBOSE)
+
+
+def without_comments(text: str) -> str:
+    """A module without what is said to people and to the type checker, a third of it; its lines keep their numbers."""
+    return _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
 
 
 def drawings_module(folder: Path = SOURCES) -> str:

@@ -115,7 +115,7 @@ interface PageData {
 interface Stop {
   name: string;
   step: string;
-  view: string;
+  view: View | "step";
   at: Letters;
   title: string;
   say: string;
@@ -182,7 +182,12 @@ interface State {
   digits: Digits | null;
   /** The stop of the tour. */
   tour: string | null;
+  /** From how far the step is seen; null: near. */
+  view: View | null;
 }
+
+/** A picture of the whole route, or of the chapter. */
+type View = "route" | "chapter";
 
 /** What is shown at once of a number's working, and what is read for it. */
 interface Frame {

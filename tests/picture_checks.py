@@ -137,7 +137,9 @@ window.pictures = {
         shapes.forEach((shape, n) => {
             const said = shape.text ? `"${shape.text}"` : `${shape.kind} ${shape.key ?? ""}`;
             const reach = pictures.reach(shape);
-            if (reach && !pictures.within(reach, width, height)) found.push(`outside: ${said} at ${reach.map(Math.round)}`);
+            if (reach && !pictures.within(reach, width, height)) {
+                found.push(`outside: ${said} at ${reach.map(Math.round)}`);
+            }
             if (!shape.text || shape.alpha < 0.2) return;
             const box = pictures.textBox(shape);
             if (box.size < 11) found.push(`small: ${said} is ${box.size} px`);

@@ -319,14 +319,17 @@ def check_address(modules, state: dict) -> None:
 @pytest.mark.parametrize("name", ["loss", "grad.head@x", "a&b=c", "x#y", "50% + 1", "a b", "你 ü", "'\"<>", "?/\\"])
 @pytest.mark.parametrize("digits", [2, 4, 6, "all"])
 def test_an_address_says_it_all(modules, name, digits):
-    check_address(modules, {"step": name, "of": name, "at": {"h": 0, "i": 12, "j": 50256}, "digits": digits})
-    check_address(modules, {"step": name, "of": None, "at": {}, "digits": digits})
+    says = {"digits": digits, "tour": None, "view": None}
+    check_address(modules, {"step": name, "of": name, "at": {"h": 0, "i": 12, "j": 50256}} | says)
+    check_address(modules, {"step": name, "of": None, "at": {}} | says)
+    check_address(modules, {"step": name, "of": None, "at": {}} | says | {"tour": name})
+    check_address(modules, {"step": name, "of": None, "at": {}} | says | {"view": "chapter"})
 
 
 @settings(max_examples=100, deadline=None, database=None)
 @given(names, names, st.dictionaries(st.sampled_from("abchijtdvor"), st.integers(0, 10**6), max_size=4))
 def test_any_name_can_stand_in_an_address(modules, step, of, at):
-    check_address(modules, {"step": step, "of": of, "at": at, "digits": 4})
+    check_address(modules, {"step": step, "of": of, "at": at, "digits": 4, "tour": None, "view": None})
 
 
 @pytest.mark.parametrize("text", [
@@ -335,6 +338,6 @@ def test_any_name_can_stand_in_an_address(modules, step, of, at):
     "#h=99999999999999999999999999", "nonsense", "#step=<script>"])
 def test_nonsense_is_read_without_an_error(modules, text):
     state = modules.evaluate("async (text) => (await import('state')).parse(text)", text)
-    assert set(state) == {"step", "of", "at", "digits"}
+    assert set(state) == {"step", "of", "at", "digits", "tour", "view"}
     assert state["digits"] == ("all" if text == "#digits=all" else None)
     assert all(isinstance(number, int | float) and number >= 0 for number in state["at"].values())

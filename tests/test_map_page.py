@@ -19,13 +19,13 @@ def pages(site, module_page) -> dict[str, Page]:
     for route in ROUTES:
         page = found[route] = module_page(viewport=WIDE)
         page.goto((site / "en" / f"{route}.html").as_uri())
-        page.wait_for_selector(".scripted .current")
+        page.wait_for_selector(".scripted .current", state="attached")
     return found
 
 
 def go(page: Page, step: str) -> None:
     page.evaluate("step => { location.hash = `step=${step}`; }", step)
-    page.wait_for_selector(f'.current[data-step="{step}"]')
+    page.wait_for_selector(f'.current[data-step="{step}"]', state="attached")
 
 
 def lit(page: Page) -> list[tuple[str, str, str]]:
@@ -106,10 +106,10 @@ def test_a_click_and_enter_go_to_the_step(pages):
     page = pages["training"]
     go(page, "token_embedding")
     page.click('.map [data-key="blocks.0.norm_1"] rect')
-    page.wait_for_selector('.current[data-step="blocks.0.norm_1"]')
+    page.wait_for_selector('.current[data-step="blocks.0.norm_1"]', state="attached")
     page.focus('.map [data-key="blocks.0.attention.qkv"]')
     page.keyboard.press("Enter")
-    page.wait_for_selector('.current[data-step="blocks.0.attention.qkv"]')
+    page.wait_for_selector('.current[data-step="blocks.0.attention.qkv"]', state="attached")
     assert lit(page) == [("blocks.0.attention.qkv", "forward", "step")]
 
 
@@ -141,7 +141,7 @@ def test_map_or_list(pages):
 def test_on_a_phone_the_map_is_folded(site, new_page):
     page = new_page(viewport=NARROW, has_touch=True)
     page.goto((site / "zh" / "training.html").as_uri() + "#step=blocks.1.norm_2")
-    page.wait_for_selector(".scripted .current")
+    page.wait_for_selector(".scripted .current", state="attached")
     expect(page.locator(".map")).to_be_hidden()
     page.click(".map-fold summary")
     expect(page.locator(".map [data-lit]")).to_be_in_viewport()
@@ -149,7 +149,7 @@ def test_on_a_phone_the_map_is_folded(site, new_page):
     heights = page.eval_on_selector_all(".map .node rect", "all => all.map((r) => r.getBoundingClientRect().height)")
     assert min(heights) >= 24
     page.tap('.map [data-key="blocks.1.mlp.up"]')
-    page.wait_for_selector('.current[data-step="blocks.1.mlp.up"]')
+    page.wait_for_selector('.current[data-step="blocks.1.mlp.up"]', state="attached")
     expect(page.locator(".map")).to_be_hidden()
 
 
@@ -165,7 +165,7 @@ def test_without_scripts_map_and_list_are_there(site, new_page):
 def test_no_complaint_from_axe(site, new_page, scheme, viewport):
     page = new_page(viewport=viewport, color_scheme=scheme)
     page.goto((site / "en" / "training.html").as_uri() + "#step=grad.head")
-    page.wait_for_selector(".scripted .current")
+    page.wait_for_selector(".scripted .current", state="attached")
     if viewport is NARROW:
         page.click(".map-fold summary")
     page.evaluate("document.querySelector('main').replaceChildren()")  # hundreds of hidden steps take axe a minute

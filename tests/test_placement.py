@@ -1,4 +1,4 @@
-"""The placed picture as geometry: what stands left, above and in line follows from the letters of the equations alone.
+"""The placed picture as geometry: what stands left, above and in line follows from letters alone.
 
 `static/js/placement.js` and `arrange.js` know no kind, so whatever equations one makes up get a picture: rows level with
 rows, columns over columns, no box over another, all within the window.
@@ -28,18 +28,19 @@ ARRANGE = """async ([equations, sizes, width, height]) => {
     const { place } = await import("placement");
     const { arrange, offset } = await import("arrange");
     const placement = place(equations);
-    const length = (box, axis) => sizes[box.axes[axis].letter] ?? sizes[`${box.name} ${axis}`] ?? 7;
+    const length = (box, axis) => sizes[box.axes[axis].letter] ?? 7;
     const narrow = width < 560;
-    const made = arrange(placement, { x: narrow ? 6 : 20, width: width - (narrow ? 12 : 40), height: height - 28, narrow,
-        labels: 40, sum: 104, length, wanted: () => [1], title: (box) => 8 * box.name.length });
+    const made = arrange(placement, { x: narrow ? 6 : 20, width: width - (narrow ? 12 : 40), height: height - 28,
+        narrow, labels: 40, sum: 104, length, wanted: () => [1], title: (box) => 8 * box.name.length });
     const { cell: [cw, ch], sum, main } = made;
     return { rows: placement.rows, columns: placement.columns, sum, cell: [cw, ch], main: main.box.name,
-        boxes: made.boxes.map(({ box, x, y, width, height, columns, rows }) => ({ name: box.name, where: box.where, x, y,
-            width, height, lookup: box.lookup,
+        boxes: made.boxes.map(({ box, x, y, width, height, columns, rows }) => ({ name: box.name, where: box.where,
+            x, y, width, height, lookup: box.lookup,
             letters: [box.down, box.across].map((axis) => (axis === null ? null : box.axes[axis].letter)),
             roles: [box.down, box.across].map((axis) => (axis === null ? null : box.axes[axis].role)),
             rows: rows.list, columns: columns.list,
-            ys: rows.list.map((_, i) => y + offset(rows, i) * ch), xs: columns.list.map((_, i) => x + offset(columns, i) * cw) })) };
+            ys: rows.list.map((_, i) => y + offset(rows, i) * ch),
+            xs: columns.list.map((_, i) => x + offset(columns, i) * cw) })) };
 }"""
 
 
@@ -88,6 +89,9 @@ def check(made: dict, width: float, height: float) -> None:
     assert out["name"] == made["main"]
     for box in boxes[:-1]:
         down, across = box["letters"]
+        rows = "rows" if made["rows"] else None
+        assert box["where"] != "left" or box["roles"] == [rows, "sum"]  # the summed letter runs to what is made …
+        assert box["where"] != "above" or box["roles"] == ["sum", "columns"]  # … and down to it
         if out["letters"][1] and across == out["letters"][1] and box["where"] in ("above", "row"):
             assert box["xs"] == pytest.approx(out["xs"])  # columns over the columns
             assert box["y"] + box["height"] <= out["y"]
@@ -199,7 +203,7 @@ def test_any_equation_has_a_picture(arranged, made, width, height):
 
 
 def test_no_kind_is_named():
-    for name in ("placement", "arrange", "boxes", "placed", "sum"):
+    for name in ("placement", "arrange", "boxes", "placed", "sum", "legend", "taken"):
         text = (SOURCES / f"{name}.js").read_text("utf-8")
         quoted = set(re.findall(r'"(\w+)"', text))
-        assert quoted & set(KINDS) - {"mean"} == set(), name
+        assert quoted & set(KINDS) == set(), name

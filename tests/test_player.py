@@ -102,7 +102,7 @@ def test_steps_have_links(page, site, recordings, route):
 
 def test_clicks_on_buttons_lists_and_legends(page, site, training_trace):
     steps = stops_of(training_trace)
-    visit(page, address(site, "training"))
+    visit(page, address(site, "training"), "tables")
     for number in range(1, 8):
         page.click('[data-go="1"]')
         assert place(page)["step"] == steps[number]
@@ -123,9 +123,9 @@ def test_clicks_on_buttons_lists_and_legends(page, site, training_trace):
 def test_keys(page, site, training_trace):
     steps = stops_of(training_trace)
     chapters = [step.id for chapter in training_trace.chapters for step in chapter.steps[:1] if step.id in steps]
-    visit(page, address(site, "training"))
-    for key, step in (("ArrowRight", steps[1]), ("n", steps[2]), ("ArrowLeft", steps[1]), ("p", steps[0]),
-                      ("p", steps[0]), ("End", steps[-1]), ("n", steps[-1]), ("Home", steps[0]), ("]", chapters[1]),
+    visit(page, address(site, "training"), "tables")
+    for key, step in (("ArrowRight", steps[1]), ("n", steps[2]), ("ArrowLeft", steps[1]), ("b", steps[0]),
+                      ("b", steps[0]), ("End", steps[-1]), ("n", steps[-1]), ("Home", steps[0]), ("]", chapters[1]),
                       ("]", chapters[2]), ("n", steps[10]), ("[", chapters[1]),
                       ("[", chapters[0]), ("[", chapters[0]), ("Shift+?", chapters[0])):
         page.keyboard.press(key)
@@ -148,7 +148,7 @@ def test_keys(page, site, training_trace):
 
 def test_back_and_forward(page, site, training_trace):
     steps = stops_of(training_trace)
-    visit(page, address(site, "training"))
+    visit(page, address(site, "training"), "tables")
     for _ in range(3):
         page.keyboard.press("n")
         page.evaluate("tools.frame()")
@@ -179,7 +179,7 @@ def test_thirty_times_back(page, site, training_trace):
     page.go_back()
     page.wait_for_url("**/en/index.html")
     page.go_forward()
-    page.wait_for_selector("html.scripted section.step.current")
+    page.wait_for_selector("html.scripted section.step.current", state="attached")
     wait_for_step(page, steps[0])
 
 
@@ -188,7 +188,7 @@ def test_keys_that_are_held_do_not_queue_up(page, site, training_trace):
     visit(page, address(site, "training"))
     page.evaluate("""async () => {
         for (let i = 0; i < 80; i++) {
-            const key = i % 4 !== 2 ? "n" : "p";
+            const key = i % 4 !== 2 ? "n" : "b";
             document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, repeat: true }));
             if (i % 8 === 0) await tools.frame();
         }
@@ -242,14 +242,15 @@ def test_links_that_name_nothing(page, site, training_trace):
 
 
 def test_the_language_switch_keeps_the_place(page, site, training_trace):
-    visit(page, address(site, "training"))
+    visit(page, address(site, "training"), "tables")
     go(page, "#step=blocks.1.attention.scores")
     page.locator('.step.current .made td[data-r="3"][data-c="2"]').click()
     number = opened(page)
+    page.click('#ledger [data-tab="tables"]')
     page.click('[data-digits="6"]')
     page.click('a[data-language="zh"]')
     page.wait_for_url("**/zh/training.html#**")
-    page.wait_for_selector("html.scripted section.step.current")
+    page.wait_for_selector("html.scripted section.step.current", state="attached")
     at = place(page)
     assert at["step"] == "blocks.1.attention.scores"
     assert opened(page)["index"] == number["index"] == [0, 3, 2]
@@ -260,17 +261,17 @@ def test_the_language_switch_keeps_the_place(page, site, training_trace):
     page.keyboard.press("n")
     page.click('a[data-language="en"]')
     page.wait_for_url("**/en/training.html#**")
-    page.wait_for_selector("html.scripted section.step.current")
+    page.wait_for_selector("html.scripted section.step.current", state="attached")
     assert place(page)["step"] == "blocks.1.attention.mask"
 
 
 def test_a_step_that_is_shown_again(page, site):
     """Its tables are new ones: digits, marks and choices hold for them too."""
     name = "blocks.0.attention.scores"
-    visit(page, address(site, "training", "en", f"#step={name}"))
+    visit(page, address(site, "training", "en", f"#step={name}"), "tables")
     page.keyboard.press("n")
     wait_for_step(page, "blocks.0.attention.mask")
-    page.keyboard.press("p")
+    page.keyboard.press("b")
     wait_for_step(page, name)
     page.locator(f'.step.current [data-array="{name}"] .made .chip').nth(1).click()
     page.locator(f'.step.current [data-array="{name}"] .made td[data-r="2"][data-c="1"]').click()

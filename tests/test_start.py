@@ -153,7 +153,8 @@ def test_data_that_comes_late_starts_the_player_all_the_same(strange_page, site,
     assert strange_page.locator("#not-started").is_visible()
     (route,) = waiting
     route.continue_()
-    strange_page.wait_for_selector("html.scripts.scripted section.step.current td[data-r]")
+    strange_page.wait_for_selector("html.scripts.scripted section.step.current h2", state="attached")
+    strange_page.wait_for_selector("#step-title:not(:empty)")
     assert strange_page.locator("#not-started").is_hidden()
     assert strange_page.locator("section.step.current").count() == 1
     assert strange_page.locator("section.step:not(.current):not(.ready):visible").count() == 0
@@ -178,7 +179,7 @@ def test_every_page_has_the_one_policy_and_it_knows_every_script(site):
             if "src=" not in attributes and "application/json" not in attributes:
                 assert f"'{sha256(script)}'" in policy()
                 count += 1
-    assert count == len(ROUTES) * len(LANGUAGES)
+    assert count == (len(ROUTES) + 1) * len(LANGUAGES)  # and the home page
     assert sha256("") == "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="  # known from everywhere
 
 
@@ -188,8 +189,8 @@ def test_the_page_has_the_map_whose_hash_the_policy_names(new_page, site):
     assert f"'{sha256(import_map())}'" in policy()
     assert f"'{sha256(ENTRY)}'" in policy()
     hashes = re.findall(r"'(sha256-[^']+)'", policy())
-    files = list((Path(__file__).parent.parent / "static/js").glob("*.js"))
-    assert len(hashes) == len(set(hashes)) == 3 + len(files)  # the map, the start and the module of functions
+    files = list((Path(__file__).parent.parent / "static/js").rglob("*.js"))
+    assert len(hashes) == len(set(hashes)) == 4 + len(files)  # the map, the start, the modules of functions, drawings
 
 
 @pytest.mark.parametrize("change", ["a module", "the start"])

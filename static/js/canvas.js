@@ -92,6 +92,7 @@ function drawCell(context, shape, theme) {
   const masked = strength !== undefined && Number.isNaN(strength);
   const colors = strength === undefined || masked ? null : theme.cell(strength);
   context.fillStyle = colors ? colors.fill : theme.color(masked ? "tint" : shape.color ?? "cell");
+  if (shape.frame) context.fillStyle = "transparent";
   if (w < 6 || h < 6) context.fillRect(x, y, w, h);
   else {
     context.beginPath();
@@ -189,7 +190,7 @@ function keyed(shapes) {
 }
 
 /**
- * The number under a point: the last one drawn there, else the next one within `reach` px.
+ * The number or the way on under a point: the last one drawn there, else the next one within `reach` px.
  * @param {Shape[]} shapes
  * @param {number} x
  * @param {number} y
@@ -198,9 +199,9 @@ export function find(shapes, x, y, reach = 0) {
   let best = null;
   let least = reach + 0.001;
   for (const shape of shapes) {
-    if (!shape.place) continue;
+    if (!shape.place && !shape.link) continue;
     const round = shape.kind === "dot";
-    const [left, top, w, h] = round ? [shape.x - shape.w, shape.y - shape.w, 2 * shape.w, 2 * shape.w] : [shape.x, shape.y, shape.w, shape.h];
+    const [left, top, w, h] = shape.kind === "text" ? [shape.x - (shape.align === "right" ? shape.w : 0), shape.y - shape.h, shape.w, shape.h + 4] : round ? [shape.x - shape.w, shape.y - shape.w, 2 * shape.w, 2 * shape.w] : [shape.x, shape.y, shape.w, shape.h];
     const distance = Math.hypot(Math.max(left - x, 0, x - left - w), Math.max(top - y, 0, y - top - h));
     if (distance <= least) { least = distance; best = shape; }
   }

@@ -29,6 +29,15 @@ export function drawingFor(scene) {
 }
 
 /**
+ * Whether a step's own drawing, if it has one, can show this scene.
+ * @param {Scene} scene
+ */
+export function hasOwn(scene) {
+  const drawing = DRAWINGS[scene.step.kind ?? ""];
+  return Boolean(drawing && (drawing.suits?.(scene) ?? true));
+}
+
+/**
  * The arrays that have to be here.
  * @param {Scene} scene
  * @param {Drawing} drawing

@@ -20,6 +20,8 @@ export function wireKeys(player) {
     const { key } = event;
     if (key === "p" || key === "P" || (key === "Escape" && isPresenting())) present(key !== "Escape" && !isPresenting());
     else if (key === "Escape" && player.opened.shown) player.closeNumber();
+    else if (key === "Escape" && player.distances.go(1)) event.preventDefault();
+    else if (key === "Enter" && !around(event, "a, button, summary, table, canvas") && player.distances.go(-1)) event.preventDefault();
     else if (key === "?") help.showModal();
     else if (togglesPlay(event)) {
       player.autoplay.toggle();

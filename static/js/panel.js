@@ -1,6 +1,6 @@
 // What opens beside the picture: words, formula, tables, the opened number. It stays as the reader left it.
 
-import { all, byId, h } from "dom";
+import { all, byId } from "dom";
 
 const KEPT = "two-routes.panel";
 
@@ -71,15 +71,4 @@ function keep(tab) {
   } catch {
     // A browser that keeps nothing opens the page as it is.
   }
-}
-
-/**
- * Title and sentence over the picture.
- * @param {string} title
- * @param {HTMLElement} section of the step, unpacked
- */
-export function showHead(title, section) {
-  byId("step-title", HTMLElement).textContent = title;
-  const sentence = section.querySelector(".say .sentence") ?? section.querySelector(".say p");
-  byId("sentence", HTMLElement).replaceChildren(...(sentence ? [...sentence.cloneNode(true).childNodes] : [h("span")]));
 }

@@ -28,6 +28,7 @@ import { compact } from "format";
  * @property {boolean} [mono]
  * @property {boolean} [serif]
  * @property {number} [radius]
+ * @property {boolean} [frame] its line alone
  * @property {number[]} [points] x, y, x, y …
  * @property {number[]} [dash]
  */

@@ -4,6 +4,7 @@ import { Address } from "address";
 import { Autoplay } from "autoplay";
 import { SHARED } from "charts";
 import { Choice } from "choice";
+import { Distances } from "distances";
 import { all, byId, first } from "dom";
 import { wireKeys } from "keys";
 import { oncePerFrame } from "later";
@@ -13,7 +14,7 @@ import { Navigation } from "navigation";
 import { Neighbours } from "neighbours";
 import { NetworkMap } from "network-map";
 import { OpenedNumber } from "opened-number";
-import { Panel, showHead } from "panel";
+import { Panel } from "panel";
 import { Stage } from "stage";
 import { parse, write } from "state";
 import { swipes } from "swipe";
@@ -30,7 +31,7 @@ export class Player {
     this.store = store;
     this.words = words;
     this.sections = all(document, "section.step");
-    this.home = homes(store.outline.chapters);
+    this.home = store.homes();
     this.chapters = new Map(this.sections.map(({ dataset: { step = "", chapter = "" } }) => [step, chapter]));
     this.line = new MainLine(store.outline);
     this.texts = new Texts(this.sections, store, this.home);
@@ -42,6 +43,7 @@ export class Player {
     this.opened = new OpenedNumber(this);
     this.panel = new Panel(() => this.showPanel());
     this.tour = new Tour(this, stops);
+    this.distances = new Distances(this);
     this.stage = new Stage(first(document, "figure.stage"), this);
     this.autoplay = new Autoplay(words, {
       left: () => this.line.from(this.current, 1) !== this.current,
@@ -115,7 +117,7 @@ export class Player {
       this.choice.keep(this.store.array(of).axes, index);
       this.opened.set({ array: of, index });
     } else this.opened.forget();
-    this.showStep(known && step !== null ? step : this.line.stops[0], held);
+    this.showStep(known && step !== null ? step : this.line.stops[0], held, index ? null : state.view);
     if (index) this.opened.show();
   }
 
@@ -142,7 +144,8 @@ export class Player {
    */
   navigate(id, { replace = false, held = false, stay = false } = {}) {
     if (id === this.current) return;
-    const address = this.opened.place ? this.sameNumber(id) : this.stepAddress(id);
+    const { view } = this.distances;
+    const address = this.opened.place ? this.sameNumber(id) : write({ step: id, digits: this.digits, view });
     this.address.set(address, { replace, held });
     this.go(parse(address), held);
     if (!replace && !stay) this.step.focus();
@@ -154,7 +157,8 @@ export class Player {
    * @param {{ replace?: boolean, held?: boolean }} how
    */
   walk(by, how = {}) {
-    if (by) this.navigate(this.line.from(this.current, by), how);
+    if (by && this.distances.view === "chapter") this.navigate(this.chapterStart(Math.sign(by)), how);
+    else if (by) this.navigate(this.line.from(this.current, by), how);
   }
 
   /** The panel shows something else: what it shows is drawn. */
@@ -170,15 +174,25 @@ export class Player {
    * @param {Stop} stop
    */
   visit(stop) {
-    const address = write({ step: stop.step, digits: this.digits, tour: stop.name });
-    this.address.set(address);
-    this.go(parse(address));
+    this.follow(write({ step: stop.step, digits: this.digits, tour: stop.name, view: stop.view === "step" ? null : stop.view }));
     this.stage.playMoves();
   }
 
+  /**
+   * See this place from farther away or from nearer.
+   * @param {View | null} view
+   */
+  see(view) {
+    this.follow(write({ step: this.current, digits: this.digits, view }));
+  }
+
   leaveTour() {
-    const address = this.stepAddress(this.current);
-    this.address.set(address);
+    this.follow(this.stepAddress(this.current));
+  }
+
+  /** @param {string} address */
+  follow(address, replace = false) {
+    this.address.set(address, { replace });
     this.go(parse(address));
   }
 
@@ -202,8 +216,9 @@ export class Player {
   /**
    * @param {string} id
    * @param {boolean} held
+   * @param {View | null} view
    */
-  showStep(id, held) {
+  showStep(id, held, view) {
     const changed = id !== this.current;
     if (changed) {
       this.opened.enterStep();
@@ -211,8 +226,8 @@ export class Player {
     } else if (this.step.digits !== this.digits) this.step.drawNow();
     else this.step.follow();
     for (const button of this.digitButtons) button.setAttribute("aria-pressed", String(button.dataset.digits === String(this.digits)));
-    showHead(this.title(id), this.step.section);
-    this.stage.show(id, this.step.section.dataset.makes ?? "");
+    this.distances.show(view);
+    this.stage.show(id, this.step.section.dataset.makes ?? "", view);
     if (!changed) return;
     this.navigation.show(id);
     // Everything is written; what follows needs the layout.
@@ -258,8 +273,7 @@ export class Player {
     const place = this.store.array(opened.array).axes.indexOf(axis);
     if (place < 0 || opened.index[place] === i) return;
     const address = this.link({ array: opened.array, index: opened.index.with(place, i) }, this.current);
-    this.address.set(address, { replace: true });
-    this.go(parse(address));
+    this.follow(address, true);
   }
 
   /** @param {string} step */
@@ -321,9 +335,7 @@ export class Player {
   /** @param {Digits} digits */
   setDigits(digits) {
     this.digits = digits;
-    const address = this.withDigits(digits);
-    this.address.set(address, { replace: true });
-    this.go(parse(address));
+    this.follow(this.withDigits(digits), true);
   }
 
   /**
@@ -335,17 +347,4 @@ export class Player {
     const letters = state.of && this.store.has(state.of) ? this.store.letters(state.of) : Object.keys(state.at);
     return write({ ...state, step: this.current, digits }, letters);
   }
-}
-
-/**
- * Array → the step that made it, or that it is given to.
- * @param {ChapterOutline[]} chapters
- */
-function homes(chapters) {
-  /** @type {Map<string, string>} */
-  const home = new Map();
-  for (const { steps } of chapters) {
-    for (const { id, operations, arrays } of steps) for (const name of [...arrays, ...operations]) home.set(name, id);
-  }
-  return home;
 }

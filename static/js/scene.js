@@ -18,13 +18,16 @@ import { Working } from "working";
  * @property {number} width
  * @property {number} height
  * @property {number} digits at most so many
- * @property {Map<string | undefined, string>} [titles] of the steps
+ * @property {{ title(step: string): string }} [titles] of the steps
  */
+
+/** Steps without titles go by their ids. */
+const NAMES = { title: (/** @type {string} */ step) => step };
 
 /** A picture's subject. The numbers it may need are loaded; `progress` is set before each drawing. */
 export class Scene {
   /** @param {SceneContext} context */
-  constructor({ store, words, step, array, index, width, height, digits, titles = new Map() }) {
+  constructor({ store, words, step, array, index, width, height, digits, titles = NAMES }) {
     this.titles = titles;
     this.store = store;
     this.words = words;

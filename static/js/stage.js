@@ -3,7 +3,7 @@
 
 import { between, find, render, Theme } from "canvas";
 import { h, loadFailed } from "dom";
-import { drawingFor, namesFor } from "drawing";
+import { drawingFor, hasOwn, namesFor } from "drawing";
 import { Lens } from "lens";
 import { MovesBar } from "moves-bar";
 import { Pen } from "pen";
@@ -40,6 +40,8 @@ export class Stage {
     /** @type {import("drawing").Drawing | null} */
     this.drawing = null;
     this.id = "";
+    /** @type {View | null} */
+    this.view = null;
     this.array = "";
     this.frame = 0;
     this.width = this.height = 0;
@@ -64,17 +66,40 @@ export class Stage {
    * The picture of a step, of the array that its opened number is in, else of its main one.
    * @param {string} id
    * @param {string} main
+   * @param {View | null} view from how far it is seen
    */
-  show(id, main) {
+  show(id, main, view = null) {
     const step = this.player.store.steps.get(id);
     if (!step) return;
+    const was = this.view;
+    this.view = view;
+    if (view) {
+      const isSame = was === view && (view === "route" || this.player.chapterOf(this.id) === this.player.chapterOf(id));
+      this.id = id;
+      this.which.show([], "", this.player.words);
+      if (!isSame) this.look("", was !== view);
+      return;
+    }
     const names = step.operations.length ? step.operations : step.arrays;
     const opened = this.player.opened.place?.array ?? "";
-    const array = names.includes(opened) ? opened : names.includes(main) ? main : names[names.length - 1] ?? "";
-    const travels = this.id !== "" && this.id !== id;
+    const array = names.includes(opened) ? opened : this.best(step, names, main);
+    const travels = this.id !== "" && (this.id !== id || was !== view);
     this.id = id;
     this.which.show(names, array, this.player.words);
     this.look(array, travels);
+  }
+
+  /**
+   * The array that a step's own drawing shows, else the one that it is about.
+   * @param {StepOutline} step
+   * @param {string[]} names
+   * @param {string} main
+   */
+  best(step, names, main) {
+    const { store, words } = this.player;
+    const size = { width: this.width, height: this.height, digits: 3 };
+    const own = names.filter((array) => store.operation(array) && hasOwn(new Scene({ store, words, step, array, index: store.shape(array).map(() => 0), ...size })));
+    return own.includes(main) ? main : own.at(-1) ?? (names.includes(main) ? main : names.at(-1) ?? "");
   }
 
   /**
@@ -97,7 +122,11 @@ export class Stage {
 
   index() {
     const { store, choice, opened } = this.player;
-    return opened.indexIn(this.array) ?? (store.has(this.array) ? choice.within(store.array(this.array)) : []);
+    if (!store.has(this.array)) return [];
+    const { axes, shape } = store.array(this.array);
+    const chosen = opened.indexIn(this.array) ?? choice.within(store.array(this.array));
+    // Where nothing is chosen yet, a position in the middle tells more than the first, which sees itself alone.
+    return chosen.map((i, axis) => (axes[axis].endsWith("position") && choice.get(axes[axis]) === undefined && !opened.indexIn(this.array) ? Math.floor(shape[axis] / 2) : i));
   }
 
   pause() {
@@ -129,9 +158,9 @@ export class Stage {
   async rebuild(travels) {
     if (!this.width) this.measure();
     const { store, words, digits } = this.player;
-    const step = store.steps.get(this.id);
+    const step = this.seen();
     if (!step || !this.width || !this.height) return;
-    const scene = new Scene({ store, words, step, array: this.array, index: this.index(), width: this.width, height: this.height,
+    const scene = new Scene({ store, words, step, titles: this.player.texts, array: this.array, index: this.index(), width: this.width, height: this.height,
       digits: digits === "all" ? 6 : Math.min(digits, 4) });
     this.scene = scene;
     this.host.dataset.picture = this.id;
@@ -161,6 +190,17 @@ export class Stage {
     this.bar.set(0);
     this.bar.play(this.bar.length);
     return this.bar.length;
+  }
+
+  /**
+   * What the picture is of: the step, or the chapter or the route around it as if it were one.
+   * @returns {StepOutline | undefined}
+   */
+  seen() {
+    const { store } = this.player;
+    if (!this.view) return store.steps.get(this.id);
+    const of = this.view === "chapter" ? this.player.chapterOf(this.id) : "";
+    return { id: this.view, kind: this.view, of, operations: [], arrays: [], place: 0, at: {} };
   }
 
   draw() {
@@ -227,7 +267,7 @@ export class Stage {
   point(event) {
     const shape = this.under(event);
     this.canvas.classList.toggle("over", Boolean(shape));
-    if (shape && this.scene) this.lens.show(shape, this.shapes, this.scene);
+    if (shape?.place && this.scene) this.lens.show(shape, this.shapes, this.scene);
     else this.lens.hide();
   }
 
@@ -236,8 +276,9 @@ export class Stage {
    * @param {MouseEvent} event
    */
   click(event) {
-    const place = this.under(event)?.place;
-    if (place) this.choose(place);
+    const { place, link } = this.under(event) ?? {};
+    if (link) location.hash = link;
+    else if (place) this.choose(place);
   }
 
   /** @param {Place} place */

@@ -7,9 +7,10 @@
  */
 export function parse(hash) {
   /** @type {State} */
-  const state = { step: null, of: null, at: {}, digits: null, tour: null };
+  const state = { step: null, of: null, at: {}, digits: null, tour: null, view: null };
   for (const [key, value] of new URLSearchParams(hash.replace(/^#/, ""))) {
     if (key === "step" || key === "of" || key === "tour") state[key] = value;
+    else if (key === "view") state.view = value === "route" || value === "chapter" ? value : null;
     else if (key === "digits") state.digits = value === "all" ? "all" : [2, 4, 6].includes(Number(value)) ? Number(value) : null;
     else if (/^\d+$/.test(value)) state.at[key] = Number(value);
   }
@@ -21,11 +22,12 @@ export function parse(hash) {
  * @param {Partial<State> & { step: string }} state
  * @param {string[]} letters
  */
-export function write({ step, of, at = {}, digits, tour }, letters = []) {
+export function write({ step, of, at = {}, digits, tour, view }, letters = []) {
   const parts = [`step=${encodeURIComponent(step)}`];
   if (of) parts.push(`of=${encodeURIComponent(of)}`);
   for (const letter of letters) if (letter in at) parts.push(`${letter}=${at[letter]}`);
   if ((digits ?? 4) !== 4) parts.push(`digits=${digits}`);
+  if (view) parts.push(`view=${view}`);
   if (tour) parts.push(`tour=${encodeURIComponent(tour)}`);
   return `#${parts.join("&")}`;
 }

@@ -36,6 +36,12 @@ export class Store {
     return new Store(await receive(route, root), root);
   }
 
+  /** Array → the step that made it, or that it is given to. */
+  homes() {
+    return new Map(this.outline.chapters.flatMap(({ steps }) => steps.flatMap(({ id, operations, arrays }) => (
+      [...arrays, ...operations].map((name) => /** @type {[string, string]} */ ([name, id]))))));
+  }
+
   /** @param {string} name */
   has(name) { return Object.hasOwn(this.outline.arrays, name); }
   /** @param {string} name */

@@ -30,6 +30,12 @@ export class Texts {
     return /** @type {string} */ (this.titles.get(step));
   }
 
+  /** The name of the chapter that a step stands in, as it says itself. @param {string} step */
+  where(step) {
+    const found = this.texts.get(step)?.textContent.match(/class="where">([^<]*?) · /);
+    return found ? parse(found[1]).textContent : step;
+  }
+
   /** A step, whole. @param {string} step */
   content(step) {
     /** @type {Map<string, DocumentFragment>} */

@@ -84,7 +84,7 @@ function tiles(n, width, height) {
  */
 function title(pen, scene, id, x, y, width) {
   const style = { size: 11.5, bold: true };
-  const lines = wrap(scene.titles.get(id) ?? id, width, style);
+  const lines = wrap(scene.titles.title(id), width, style);
   const shown = lines.slice(0, 2);
   if (lines.length > 2) shown[1] = `${shown[1].replace(/.{1,2}$/, "")}…`;
   shown.forEach((line, i) => pen.text(x, y + i * 15, line, style));

@@ -164,7 +164,7 @@ function drawChoice(pen, scene, { outcome, names, before, text, end: link }, pla
     const p = store.value(outcome.probabilities, [c]);
     const color = c === chosen ? "accent" : "soft";
     pen.bar(x, y + 12, Math.max(1, (place.right - (narrow ? 6 : 30)) * p * end), 8, { color, alpha: end, place: { array: outcome.probabilities, index: [c] }, key: `candidate ${c}` });
-    pen.text(x, y + 8, narrow ? bare(name) : `${bare(name)} ${scene.number(p * 100, 3)} %`, { size, mono: true, bold: c === chosen, alpha: end, color: c === chosen ? "accent" : "ink" });
+    pen.text(x, y + 8, narrow ? bare(name) : `${bare(name)} ${scene.number(p, 4)}`, { size, mono: true, bold: c === chosen, alpha: end, color: c === chosen ? "accent" : "ink" });
   });
   pen.text(12, height - 10, end > 0.5 ? text : before, { size: narrow ? 15 : 20, serif: true, bold: true });
   if (end <= 0) return;

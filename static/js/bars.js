@@ -1,0 +1,125 @@
+// Parts that several drawings share.
+
+import { bare } from "dom";
+import { widthOf } from "pen";
+
+/** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
+
+/**
+ * A title over a part of a picture.
+ * @param {Pen} pen
+ * @param {number} x
+ * @param {number} y
+ * @param {string} text
+ * @param {string} [note] softly, behind it
+ */
+export function heading(pen, x, y, text, note = "") {
+  const style = { size: 13, bold: true };
+  pen.text(x, y, text, style);
+  if (note) pen.text(x + widthOf(text, style) + 10, y, note, { size: 11.5, color: "soft" });
+}
+
+/**
+ * Upright bars on a line, each with its number and its label below.
+ * @param {Pen} pen
+ * @param {[number, number, number, number]} box
+ * @param {{ value: number, label?: string, text?: string, place?: Place, key?: string, alpha?: number, color?: import("pen").Color, lit?: boolean }[]} list
+ * @param {{ largest?: number, zero?: number, grow?: number }} how `zero`: where the line is, from 0 (top) to 1
+ */
+export function bars(pen, [x, y, width, height], list, { largest, zero = 1, grow = 1 }) {
+  const each = Math.min(96, width / list.length);
+  const most = largest ?? Math.max(1e-300, ...list.map(({ value }) => (Number.isFinite(value) ? Math.abs(value) : 0)));
+  const line = y + 16 + (height - 50) * zero;
+  const room = Math.max(4, (height - 50) * Math.max(zero, 1 - zero) - 4);
+  const size = each > 40 ? 12 : 11;
+  const every = Math.max(1, Math.ceil(widest(list.map(({ label = "" }) => label), 11.5) / each));
+  list.forEach(({ value, label = "", text, place, key, alpha, color, lit }, i) => {
+    const left = x + i * each;
+    const tall = Number.isFinite(value) ? value / most * room * grow : 0;
+    pen.bar(left + each * 0.14, line, each * 0.72, -tall, { color: color ?? (value < 0 ? "cool" : "warm"), place, key, alpha, stroke: lit ? "accent" : undefined, stroke_width: 2 });
+    if (text && widthOf(text, { size, mono: true }) < each + 2) pen.text(left + each / 2, value < 0 ? line - tall + 13 : line - tall - 5, text, { size, mono: true, align: "center", alpha, bold: lit });
+    if (label && i % every === 0) pen.text(left + each / 2, y + height - 4, label, { size: 11.5, color: lit ? "accent" : "soft", align: "center", bold: lit });
+  });
+  pen.line([x, line, x + each * list.length, line], { stroke: "soft", stroke_width: 1 });
+  return each * list.length;
+}
+
+/**
+ * @param {string[]} texts
+ * @param {number} size
+ */
+export function widest(texts, size) {
+  return Math.max(0, ...texts.map((text) => widthOf(text, { size }))) + 4;
+}
+
+/**
+ * Shares laid end to end as one bar; as far as `grow`.
+ * @param {Pen} pen
+ * @param {[number, number, number, number]} box
+ * @param {{ share: number, label: string, place?: Place, key?: string, lit?: boolean }[]} list
+ * @param {Scene} scene
+ */
+export function ruler(pen, [x, y, width, height], list, scene, grow = 1) {
+  let at = x;
+  list.forEach(({ share, label, place, key, lit }, i) => {
+    const w = width * share * grow;
+    if (w > 0.3) {
+      pen.bar(at, y, Math.max(0.5, w - 1.5), height, { color: "warm", alpha: 0.9 - 0.22 * (i % 3), place, key, stroke: lit ? "accent" : undefined, stroke_width: 2.5 });
+      const texts = [`${label} ${scene.number(share, 3)}`, label];
+      const text = texts.find((one) => widthOf(one, { size: 12.5 }) < w - 8);
+      if (text && grow > 0.6) pen.text(at + w / 2, y + height / 2 + 5, text, { size: 12.5, align: "center", color: "ink", bold: lit });
+    }
+    at += w;
+  });
+  pen.bar(x, y, width, height, { color: "tint", alpha: 0.25 });
+}
+
+/**
+ * The places of the last axis of a row: values with labels.
+ * @param {Scene} scene
+ * @param {string} array
+ * @param {number[]} row the index without the last axis
+ */
+export function rowOf(scene, array, row) {
+  const { store } = scene;
+  const shape = store.shape(array);
+  const axis = shape.length - 1;
+  return Array.from({ length: shape[axis] }, (_, i) => {
+    const index = [...row, i];
+    return { i, index, value: store.value(array, index), label: bare(scene.label(array, axis, i)), place: { array, index }, key: `${array} ${index}` };
+  });
+}
+
+/**
+ * All rows of a layer, small: cells with the labels of their rows; the chosen row is framed.
+ * @param {Pen} pen
+ * @param {[number, number, number, number]} box
+ * @param {Scene} scene
+ * @param {string} array
+ * @param {number[]} index chosen
+ * @param {number} [digits]
+ */
+export function sheet(pen, [x, y, width, height], scene, array, index, digits = 2) {
+  const { store } = scene;
+  const shape = store.shape(array);
+  if (shape.length < 2) return 0;
+  const [rows, columns] = shape.slice(-2);
+  const before = index.slice(0, -2);
+  const names = Array.from({ length: rows }, (_, t) => bare(scene.label(array, shape.length - 2, t)));
+  const left = Math.min(70, widest(names, 11.5) + 4);
+  const shown = Math.min(rows, Math.floor(height / 9));
+  const some = Math.min(columns, Math.floor((width - left) / 4));
+  const [w, h] = [Math.min(52, (width - left) / some), Math.min(24, height / shown)];
+  const largest = store.largest(array);
+  const { dtype } = store.array(array);
+  for (let t = 0; t < shown; t++) {
+    if (h >= 11) pen.text(x + left - 6, y + (t + 0.5) * h + 4, names[t], { size: 11.5, color: t === index.at(-2) ? "accent" : "soft", align: "right" });
+    for (let d = 0; d < some; d++) {
+      const at = [...before, t, d];
+      pen.cell(x + left + d * w, y + t * h, w, h, store.value(array, at), { largest, dtype, digits: w > 44 && h > 14 ? digits : 0, key: `${array} ${at}`, place: { array, index: at }, lit: t === index.at(-2) && d === index.at(-1) });
+    }
+  }
+  const t = index.at(-2) ?? 0;
+  if (t < shown) pen.bar(x + left - 1, y + t * h, some * w + 2, h, { color: "tint", stroke: "accent", stroke_width: 1.5, radius: 3, frame: true });
+  return left + some * w;
+}

@@ -1,0 +1,107 @@
+// AdamW: for every weight of one parameter the size of its gradient against the size of its step; and the chosen one,
+// from gradient to moments to the step.
+
+import { heading } from "bars";
+import { ease, staggered } from "scene";
+
+/** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
+
+const MOST = 3000; // points
+
+/** @param {Scene} scene */
+export function suits(scene) {
+  return scene.operation?.target === "after";
+}
+
+/** @param {Scene} scene */
+export function arrays(scene) {
+  return [...scene.step.operations, gradientOf(scene)].filter(Boolean);
+}
+
+/** The gradient that the moments were made from. @param {Scene} scene */
+function gradientOf(scene) {
+  return scene.step.operations.map((id) => scene.store.made(id)).find(({ operands }) => operands.gradient)?.operands.gradient ?? "";
+}
+
+/**
+ * @param {Scene} scene
+ * @returns {import("scene").Move[]}
+ */
+export function moves(scene) {
+  return ["axes", "points", "chosen"].map((name) => ({ name, ms: name === "points" ? 1600 : 800, say: scene.say(`adamw.say_${name}`) }));
+}
+
+/**
+ * Size of the gradient and of the step of each weight: all of them, or the first that have a gradient.
+ * @param {Scene} scene
+ */
+function pointsOf(scene) {
+  return scene.once("points", () => {
+    const { store, array } = scene;
+    const [gradient, before] = [gradientOf(scene), scene.operand("before") ?? ""];
+    const size = store.size(array);
+    const list = [];
+    for (let flat = 0; flat < size && list.length < MOST; flat++) {
+      const g = store.flatValue(gradient, flat);
+      if (g !== 0) list.push({ flat, g: Math.abs(g), step: Math.abs(store.flatValue(array, flat) - store.flatValue(before, flat)) });
+    }
+    return { list, size };
+  });
+}
+
+/**
+ * @param {Pen} pen
+ * @param {Scene} scene
+ */
+export function draw(pen, scene) {
+  const { width, height, narrow, store, array, index, operation } = scene;
+  const { list, size } = pointsOf(scene);
+  const say = (/** @type {string} */ key, values = {}) => scene.say(`adamw.${key}`, values);
+  const left = narrow ? 16 : 60;
+  const [top, bottom] = [46, height - (narrow ? 130 : 112)];
+  const sizes = list.map(({ g }) => Math.log10(g));
+  const low = Math.floor(Math.min(-1, ...sizes));
+  const high = Math.ceil(Math.max(low + 1, ...sizes));
+  const lr = operation?.settings.lr ?? 0;
+  const tallest = Math.max(lr * 1.25, ...list.map(({ step }) => step));
+  const X = (/** @type {number} */ g) => left + (Math.log10(g) - low) / (high - low) * (width - 2 * left);
+  const Y = (/** @type {number} */ step) => bottom - step / tallest * (bottom - top);
+  heading(pen, left, 18, say("title", { n: list.length.toLocaleString("en") }), list.length < size && !narrow ? say("without", { n: (size - list.length).toLocaleString("en") }) : "");
+  const every = Math.ceil((high - low) / (narrow ? 4 : 10));
+  for (let e = low; e <= high; e += every) {
+    pen.line([X(10 ** e), bottom, X(10 ** e), bottom + 5], { stroke: "soft", stroke_width: 1 });
+    pen.text(X(10 ** e), bottom + 18, `1e${e < 0 ? "−" : ""}${Math.abs(e)}`, { size: 11, color: "soft", align: "center" });
+  }
+  pen.line([left, bottom, width - left, bottom], { stroke: "soft", stroke_width: 1 });
+  pen.text(width - left, bottom + 34, say("x"), { size: 11.5, color: "soft", align: "right" });
+  pen.line([left, Y(lr), width - left, Y(lr)], { stroke: "accent", stroke_width: 1.5, dash: [6, 4] });
+  pen.text(width - left, Y(lr) - 6, say("rate", { lr: scene.number(lr, 3) }), { size: 11.5, color: "accent", align: "right" });
+  pen.text(left, top - 8, say("y"), { size: 11.5, color: "soft" });
+  list.forEach(({ flat, g, step }, i) => {
+    const come = ease(staggered(scene.part("points"), i, list.length, list.length / 6));
+    if (come > 0) pen.dot(X(g), bottom + (Y(step) - bottom) * come, 2.6, { color: "accent", alpha: 0.35, key: `point ${flat}` });
+  });
+  drawChosen(pen, scene, { X, Y, left, bottom, say });
+  if (!list.length) pen.text(width / 2, (top + bottom) / 2, say("none"), { size: 13, align: "center", color: "soft" });
+  if (!store.has(array) || !index) return;
+}
+
+/**
+ * The chosen weight: from its gradient to its step, with numbers.
+ * @param {Pen} pen
+ * @param {Scene} scene
+ * @param {{ X: (g: number) => number, Y: (step: number) => number, left: number, bottom: number, say: (key: string, values?: Record<string, unknown>) => string }} at
+ */
+function drawChosen(pen, scene, { X, Y, left, bottom, say }) {
+  const { store, index, array, width } = scene;
+  const g = store.value(gradientOf(scene), index);
+  const before = store.value(scene.operand("before") ?? "", index);
+  const after = store.value(array, index);
+  pen.alpha = ease(scene.part("chosen"));
+  if (g !== 0) pen.dot(X(Math.abs(g)), Y(Math.abs(after - before)), 7, { color: "warm", stroke: "ink", place: { array, index }, key: `${array} ${index}` });
+  const [mHat, vHat] = ["m_hat", "v_hat"].map((name) => scene.value(name, index));
+  const parts = [say("gradient", { value: scene.number(g, 3) }), say("ratio", { value: scene.number(mHat / (Math.sqrt(vHat) || 1), 3) }),
+    say("step", { value: scene.number(after - before, 3) }), say("move", { before: scene.number(before, 4), after: scene.number(after, 4) })];
+  pen.lines(left, bottom + 54, `[${index}]  ${parts.join("  →  ")}`, width - 2 * left, { size: 13, bold: true });
+  pen.alpha = 1;
+}
