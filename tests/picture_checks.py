@@ -30,7 +30,7 @@ window.pictures = {
         const seen = new Map();
         for (const [step, array] of pictures.all()) {
             const operation = pictures.store.operation(array);
-            const key = operation ? `${operation.kind} ${operation.is_gradient} ${JSON.stringify(operation.equations)}` : "given";
+            const key = operation ? `${operation.kind} ${JSON.stringify(operation.equations)}` : "given";
             if (!seen.has(key)) seen.set(key, [step, array]);
         }
         return [...seen.values()];
@@ -40,7 +40,8 @@ window.pictures = {
         const outline = store.steps.get(step);
         await store.ready(array);
         const chosen = index ?? store.shape(array).map((n) => Math.min(1, n - 1));
-        const scene = new pictures.use.scene.Scene({ store, words: player.words, step: outline, array, index: chosen, width, height, digits });
+        const scene = new pictures.use.scene.Scene({ store, words: player.words, step: outline, array, index: chosen,
+            width, height, digits });
         const named = pictures.use.drawing.drawingFor(scene);
         const drawing = own || !scene.operation ? named : pictures.use.placed;
         await Promise.all(pictures.use.drawing.namesFor(scene, drawing).map((name) => store.ready(name)));
@@ -62,7 +63,8 @@ window.pictures = {
     textBox(shape) {
         const size = shape.size ?? (shape.kind === "cell" ? 11 : 12);
         const width = pictures.use.pen.widthOf(shape.text, { ...shape, size });
-        const [x, y] = shape.kind === "cell" ? [shape.x + shape.w / 2, shape.y + shape.h / 2 + size * 0.36] : [shape.x, shape.y];
+        const isCell = shape.kind === "cell";
+        const [x, y] = isCell ? [shape.x + shape.w / 2, shape.y + shape.h / 2 + size * 0.36] : [shape.x, shape.y];
         const align = shape.align ?? "left";
         const left = align === "center" ? x - width / 2 : align === "right" ? x - width : x;
         return { left, right: left + width, top: y - size * 0.72, bottom: y + size * 0.2, size, shape };
@@ -74,18 +76,20 @@ window.pictures = {
     },
     fill(shape) {
         const { strength } = shape;
-        if (strength === undefined || Number.isNaN(strength)) return pictures.rgb(strength === undefined ? shape.color ?? "cell" : "tint");
+        if (strength === undefined) return pictures.rgb(shape.color ?? "cell");
+        if (Number.isNaN(strength)) return pictures.rgb("tint");
         return pictures.theme.cell(strength).fill.match(/\\d+/g).map(Number);
     },
     contrast(a, b) {
-        const light = (color) => color.map((c) => c / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
-            .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+        const linear = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+        const light = (color) => color.reduce((sum, c, i) => sum + linear(c / 255) * [0.2126, 0.7152, 0.0722][i], 0);
         const [low, high] = [light(a), light(b)].sort((x, y) => x - y);
         return (high + 0.05) / (low + 0.05);
     },
     inside(shape, x, y) {
         if (shape.kind === "dot") return Math.hypot(x - shape.x, y - shape.y) <= shape.w;
-        if (shape.kind === "cell") return x >= shape.x && x <= shape.x + shape.w && y >= shape.y && y <= shape.y + shape.h;
+        const { x: left, y: top, w, h } = shape;
+        if (shape.kind === "cell") return x >= left && x <= left + w && y >= top && y <= top + h;
         if (shape.kind !== "area") return false;
         let odd = false;
         const { points } = shape;
@@ -110,30 +114,43 @@ window.pictures = {
     ink(shape) {
         if (shape.kind !== "cell") return pictures.rgb(shape.color ?? "ink");
         if (shape.strength === undefined || Number.isNaN(shape.strength)) return pictures.rgb("ink");
-        return pictures.theme.cell(shape.strength).ink === pictures.theme.color("ink") ? pictures.rgb("ink") : pictures.rgb("paper");
+        const { ink } = pictures.theme.cell(shape.strength);
+        return pictures.rgb(ink === pictures.theme.color("ink") ? "ink" : "paper");
+    },
+    // Left, top, right, bottom of a shape that is no text.
+    reach(shape) {
+        const { kind, x, y, w, h, points } = shape;
+        if (kind === "dot") return [x - w, y - w, x + w, y + w];
+        if (kind === "cell") return [x, y, x + w, y + h];
+        if (!points) return null;
+        const [xs, ys] = [0, 1].map((odd) => points.filter((_, i) => i % 2 === odd));
+        return [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)];
+    },
+    // Whether a box lies in the picture; not, when a side of it is no number.
+    within([left, top, right, bottom], width, height) {
+        return left >= -0.75 && top >= -0.75 && right <= width + 0.75 && bottom <= height + 0.75;
     },
     problems(shapes, width, height) {
         const found = [];
-        const slack = 0.75;
+        const slack = 0.75; // px
         const boxes = [];
         shapes.forEach((shape, n) => {
             const said = shape.text ? `"${shape.text}"` : `${shape.kind} ${shape.key ?? ""}`;
-            const reach = shape.kind === "dot" ? [shape.x - shape.w, shape.y - shape.w, shape.x + shape.w, shape.y + shape.w]
-                : shape.kind === "cell" ? [shape.x, shape.y, shape.x + shape.w, shape.y + shape.h]
-                : shape.points ? [Math.min(...shape.points.filter((_, i) => i % 2 === 0)), Math.min(...shape.points.filter((_, i) => i % 2)),
-                    Math.max(...shape.points.filter((_, i) => i % 2 === 0)), Math.max(...shape.points.filter((_, i) => i % 2))] : null;
-            if (reach && (reach.some((at) => !Number.isFinite(at)) || reach[0] < -slack || reach[1] < -slack || reach[2] > width + slack || reach[3] > height + slack)) {
+            const reach = pictures.reach(shape);
+            if (reach && !pictures.within(reach, width, height)) {
                 found.push(`outside: ${said} at ${reach.map(Math.round)}`);
             }
             if (!shape.text || shape.alpha < 0.2) return;
             const box = pictures.textBox(shape);
             if (box.size < 11) found.push(`small: ${said} is ${box.size} px`);
-            if (!(box.left >= -slack && box.top >= -slack && box.right <= width + slack && box.bottom <= height + slack)) found.push(`cut: ${said} at ${[box.left, box.top, box.right, box.bottom].map(Math.round)}`);
-            if (shape.kind === "cell" && (box.right - box.left > shape.w + slack || box.size * 0.72 > shape.h + slack)) found.push(`too wide for its cell: ${said}`);
+            const sides = [box.left, box.top, box.right, box.bottom];
+            if (!pictures.within(sides, width, height)) found.push(`cut: ${said} at ${sides.map(Math.round)}`);
+            const isWide = box.right - box.left > shape.w + slack || box.size * 0.72 > shape.h + slack;
+            if (shape.kind === "cell" && isWide) found.push(`too large for its cell: ${said}`);
             const ground = pictures.ground(shapes, n, (box.left + box.right) / 2, (box.top + box.bottom) / 2);
             const ink = pictures.ink(shape).map((c, k) => ground[k] + (c - ground[k]) * shape.alpha);
             const ratio = pictures.contrast(ink, ground);
-            if (ratio < 4.45 && shape.text.trim()) found.push(`contrast ${ratio.toFixed(1)}: ${said}`);
+            if (ratio < 4.5 && shape.text.trim()) found.push(`contrast ${ratio.toFixed(1)}: ${said}`);
             boxes.push(box);
         });
         boxes.sort((a, b) => a.left - b.left);
@@ -141,7 +158,8 @@ window.pictures = {
             for (let j = i + 1; j < boxes.length && boxes[j].left < a.right - 1; j++) {
                 const b = boxes[j];
                 if (Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1 && a.shape.text !== b.shape.text) {
-                    found.push(`overlap: "${a.shape.text}" and "${b.shape.text}" at ${Math.round(b.left)},${Math.round(b.top)}`);
+                    const at = [b.left, b.top].map(Math.round);
+                    found.push(`overlap: "${a.shape.text}" and "${b.shape.text}" at ${at}`);
                 }
             }
         });

@@ -130,7 +130,7 @@ FAMILIES = ("axis.", "chapter.", "kind.", "map.", "network_map.part.", "pass.", 
 def test_every_word_of_the_interface_is_said_somewhere():
     code = text_of([*TEMPLATES, *SCRIPTS, *BUILDER])
     whole = set(re.findall(r"[\"'`]([a-z_]+(?:\.[a-z_]+)*)[\"'`]", code)) | set(re.findall(r"words\.(\w+)", code))
-    prefixes = set(re.findall(r"[fF]?[\"'`]([a-z_]+[._])\$?\{", code)) | set(FAMILIES)
+    prefixes = set(re.findall(r"[fF]?[\"'`]([a-z_]+(?:\.[a-z_]+)*[._])\$?\{", code)) | set(FAMILIES)
     suffixes = set(re.findall(r"\}([._][a-z_]+)[\"'`]", code))
     prefixes.discard("picture.")  # which the scene puts before the key that a drawing says
     unsaid = [word for word in (key.removeprefix("picture.") for key in languages()["en"].strings) if word not in whole

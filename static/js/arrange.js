@@ -16,16 +16,19 @@
  * @property {Fold} columns
  * @property {Fold} rows
  * @property {boolean} head
+ * @property {number} room for its title, px
  *
  * @typedef {object} Arrangement
  * @property {Placed[]} boxes
  * @property {[number, number]} cell width and height of a cell
  * @property {{ x: number, y: number, width: number, height: number, corner: boolean }} sum where the chosen number is worked out
  * @property {number} left where the labels of the rows end
+ * @property {number} labels how wide they are
  * @property {Placed} main
  *
  * What an arrangement has to know.
  * @typedef {object} Room
+ * @property {number} x where it begins
  * @property {number} width
  * @property {number} height
  * @property {boolean} narrow
@@ -36,10 +39,13 @@
  * @property {(box: Box) => number} title width
  */
 
-const LARGEST = [62, 34]; // of a cell
+const LARGEST = [88, 42]; // of a cell
 const SMALLEST = [8, 9];
+const COMFORT = [40, 16]; // of a cell with its number: an axis that is folded anyway is folded so far
+const FLATTEST = 3.2; // a cell is at most so many times as wide as it is high
 const MOST = 130; // places of an axis
-const BREAK = 0.7; // of a cell, where places are left out
+const LIST = [210, 84]; // the least room in which the terms of a sum can be listed
+export const BREAK = 0.7; // of a cell, where places are left out
 const TITLE = 18;
 export const HEAD = 15;
 const ONE = { list: [0], all: 1, breaks: /** @type {Set<number>} */ (new Set()) };
@@ -53,9 +59,25 @@ const ONE = { list: [0], all: 1, breaks: /** @type {Set<number>} */ (new Set()) 
 export function arrange({ boxes }, room) {
   const ways = [plan(boxes, false)];
   if (ways[0].stackable) ways.push(plan(boxes, true));
-  const fits = ways.map((way) => fit(way, room));
-  const best = fits.reduce((a, b) => (b.score > a.score * 1.05 ? b : a));
-  return lay(best, room);
+  const laid = ways.map((way) => layOut(way, room));
+  return laid.reduce((a, b) => (b.score > a.score * 1.05 ? b : a)).arrangement;
+}
+
+/**
+ * The working stands in the corner between what is read, where it has room there, else below; in little room it is short.
+ * @param {ReturnType<typeof plan>} way
+ * @param {Room} room
+ */
+function layOut(way, room) {
+  const tries = [{ room, corner: true }, { room, corner: false }, { room: { ...room, sum: Math.min(room.sum, 30) }, corner: false }];
+  for (const { room: given, corner } of tries.slice(hasCorner(way) ? 0 : 1)) {
+    const fitted = fit(way, given, corner);
+    const arrangement = lay(fitted, given);
+    const { width, height } = arrangement.sum;
+    const isLast = given !== room;
+    if (corner ? width >= LIST[0] && height >= LIST[1] : fitted.ch >= 6 || isLast) return { arrangement, score: fitted.score };
+  }
+  throw new Error("the last try always ends it");
 }
 
 /**
@@ -82,12 +104,12 @@ function plan(boxes, stacked) {
  * How large the cells can be; the longest axis is folded until they are large enough to be seen.
  * @param {ReturnType<typeof plan>} way
  * @param {Room} room
+ * @param {boolean} corner whether the working stands in it
  */
-function fit(way, room) {
+function fit(way, room, corner) {
   /** @type {Map<string, number>} */
   const most = new Map();
   const gap = room.narrow ? 14 : 34;
-  const corner = hasCorner(way);
   const least = room.narrow ? [6, 8] : SMALLEST;
   for (;;) {
     const folds = foldsOf(room, most);
@@ -95,11 +117,15 @@ function fit(way, room) {
     const unitsY = way.bands.map((band) => Math.max(...band.map((box) => units(folds.rows(box)))));
     const fixedX = room.labels + gap * (way.groups.length - 1);
     const fixedY = way.bands.length * TITLE + HEAD * 2 + (way.bands.length - 1) * 8 + (corner ? 0 : room.sum);
-    const cw = widthOfCell(way, room, unitsX, room.width - fixedX);
-    const ch = room1((room.height - fixedY) / sum(unitsY), 1);
-    const across = cw < least[0];
-    if ((across || ch < least[1]) && shorten(way, folds, most, across)) continue;
-    return { way, folds, cw, ch, gap, corner, unitsX, unitsY, score: Math.min(cw, 46) * Math.min(ch, 22) };
+    const wide = widthOfCell(way, room, unitsX, room.width - fixedX);
+    const tall = Math.max(0.25, room1((room.height - fixedY) / sum(unitsY), 1));
+    if (wide < least[0] && shorten(way, folds, most, true, 3)) continue;
+    if (tall < least[1] && shorten(way, folds, most, false, 3)) continue;
+    if (wide < COMFORT[0] && shorten(way, folds, most, true, 9, true)) continue;
+    if (tall < COMFORT[1] && shorten(way, folds, most, false, 9, true)) continue;
+    const cw = Math.min(wide, Math.max(tall * FLATTEST, 14));
+    const ch = Math.min(tall, Math.max(cw * 2, 14));
+    return { way, folds, cw, ch, gap, corner, unitsX, unitsY, score: Math.min(cw, 46) * Math.min(ch, 22) * shownOf(way, folds) };
   }
 }
 
@@ -111,10 +137,20 @@ function fit(way, room) {
  * @param {number} width
  */
 function widthOfCell(way, room, unitsX, width) {
-  const titles = way.groups.map((group) => Math.max(...group.map((box) => room.title(box))));
+  const titles = titlesOf(way, room);
   let cw = room1(width / sum(unitsX), 0);
   while (cw > 1 && sum(unitsX.map((n, i) => Math.max(n * cw, titles[i]))) > width) cw -= 0.25;
   return cw;
+}
+
+/**
+ * The room that the titles of each group ask for; where there are too many groups, they are cut short.
+ * @param {ReturnType<typeof plan>} way
+ * @param {Room} room
+ */
+function titlesOf({ groups }, room) {
+  const most = (room.width - room.labels) / groups.length - (room.narrow ? 14 : 34);
+  return groups.map((group) => Math.min(most, Math.max(...group.map((box) => room.title(box)))));
 }
 
 /**
@@ -185,6 +221,16 @@ function units({ list, breaks }) {
   return list.length + BREAK * breaks.size;
 }
 
+/**
+ * How much is seen of the axis that is folded most, as a part of what could be seen at all.
+ * @param {ReturnType<typeof plan>} way
+ * @param {ReturnType<typeof foldsOf>} folds
+ */
+function shownOf({ groups }, folds) {
+  const parts = groups.flat().flatMap((box) => [folds.columns(box), folds.rows(box)]).map(({ list, all }) => list.length / Math.min(all, MOST));
+  return Math.min(...parts);
+}
+
 /** @param {number[]} list */
 function sum(list) {
   return list.reduce((a, b) => a + b, 0);
@@ -196,17 +242,20 @@ function sum(list) {
  * @param {ReturnType<typeof foldsOf>} folds
  * @param {Map<string, number>} most
  * @param {boolean} across
+ * @param {number} least places that stay
+ * @param {boolean} folded whether only an axis that is folded already is asked
  */
-function shorten(way, folds, most, across) {
+function shorten(way, folds, most, across, least, folded = false) {
   let longest = "";
-  let length = 3;
+  let length = least;
   for (const box of way.groups.flat()) {
     const axis = across ? box.across : box.down;
     if (axis === null) continue;
-    const count = (across ? folds.columns(box) : folds.rows(box)).list.length;
-    if (count > length) { length = count; longest = keyOf(box, axis); }
+    const { list, all } = across ? folds.columns(box) : folds.rows(box);
+    const count = list.length;
+    if (count > length && (!folded || (count < all && all > MOST))) { length = count; longest = keyOf(box, axis); }
   }
-  if (longest) most.set(longest, Math.floor(length * 0.9));
+  if (longest) most.set(longest, Math.max(least, Math.floor(length * 0.9)));
   return Boolean(longest);
 }
 
@@ -217,12 +266,13 @@ function shorten(way, folds, most, across) {
  */
 function lay({ way, folds, cw, ch, gap, corner, unitsX, unitsY }, room) {
   const heads = way.bands.map((_, i) => (i === 0 || i === way.bands.length - 1 ? HEAD : 0));
-  const widths = unitsX.map((n, i) => Math.max(n * cw, ...way.groups[i].map((box) => room.title(box))));
+  const titles = titlesOf(way, room);
+  const widths = unitsX.map((n, i) => Math.max(n * cw, titles[i]));
   const heights = unitsY.map((n) => n * ch);
   const width = room.labels + sum(widths) + gap * (widths.length - 1);
   const height = sum(heights) + way.bands.length * TITLE + sum(heads) + 8 * (heights.length - 1) + (corner ? 0 : room.sum);
-  const x0 = Math.max(0, (room.width - width) / 2) + room.labels;
-  const y0 = Math.max(0, (room.height - height) / 2);
+  const x0 = room.x + Math.max(0, (room.width - width) / 2) + room.labels;
+  const y0 = 4 + Math.max(0, (room.height - height) / 2);
   const lefts = starts(widths, x0, () => gap);
   const tops = starts(heights, y0, (i) => TITLE + heads[i], 8);
   /** @type {Placed[]} */
@@ -230,13 +280,15 @@ function lay({ way, folds, cw, ch, gap, corner, unitsX, unitsY }, room) {
   way.groups.forEach((group, g) => group.forEach((box) => {
     const band = way.bands.findIndex((list) => list.includes(box));
     const [columns, rows] = [folds.columns(box), folds.rows(box)];
-    boxes.push({ box, x: lefts[g], y: tops[band], width: units(columns) * cw, height: units(rows) * ch, columns, rows, head: heads[band] > 0 });
+    boxes.push({ box, x: lefts[g], y: tops[band], width: units(columns) * cw, height: units(rows) * ch, columns, rows, head: heads[band] > 0,
+      room: widths[g] + (g < widths.length - 1 ? gap - 6 : 0) });
   }));
   const main = boxes[boxes.length - 1];
   const bottom = Math.max(...boxes.map((placed) => placed.y + placed.height));
+  const below = Math.max(width, Math.min(room.width, 560));
   const space = corner ? { x: x0 - room.labels, y: y0, width: main.x - gap - x0 + room.labels, height: main.y - TITLE - HEAD - 10 - y0, corner }
-    : { x: x0 - room.labels, y: bottom + 10, width: Math.max(width, Math.min(room.width, 560)), height: room.sum - 10, corner };
-  return { boxes, cell: [cw, ch], sum: space, left: x0, main };
+    : { x: Math.max(room.x, Math.min(x0 - room.labels, room.x + room.width - below)), y: bottom + 10, width: Math.min(below, room.width), height: room.sum - 10, corner };
+  return { boxes, cell: [cw, ch], sum: space, left: x0, labels: room.labels, main };
 }
 
 /**

@@ -1,21 +1,35 @@
 // What is written around the boxes of a placed picture: their names, and labels of rows and columns.
 
-import { HEAD, offset } from "arrange";
-import { placementOf, shapeOf } from "boxes";
+import { BREAK, HEAD, offset } from "arrange";
+import { placementOf } from "boxes";
 import { bare } from "dom";
 import { widthOf } from "pen";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("arrange").Placed} Placed @typedef {import("placement").Box} Box */
 
-/** @param {Scene} scene */
+/**
+ * Room for the labels of the rows: the widest of any box.
+ * @param {Scene} scene
+ */
 export function labelRoom(scene) {
-  const { boxes, rows } = placementOf(scene);
-  const out = boxes[boxes.length - 1];
-  if (!rows || out.down === null) return scene.narrow ? 4 : 12;
-  const length = Math.min(40, scene.store.shape(scene.array)[out.down]);
+  let widest = 0;
+  for (const { name, down } of placementOf(scene).boxes) {
+    const array = scene.operand(name);
+    if (array && down !== null) widest = Math.max(widest, widestLabel(scene, array, down));
+  }
+  return widest ? Math.min(scene.narrow ? 44 : 90, widest) + 10 : 4;
+}
+
+/**
+ * @param {Scene} scene
+ * @param {string} array
+ * @param {number} axis
+ */
+export function widestLabel(scene, array, axis) {
+  const length = Math.min(60, scene.store.shape(array)[axis]);
   let widest = 12;
-  for (let i = 0; i < length; i++) widest = Math.max(widest, widthOf(bare(scene.label(scene.array, out.down, i)), { size: 11.5 }));
-  return Math.min(scene.narrow ? 44 : 90, widest) + 10;
+  for (let i = 0; i < length; i++) widest = Math.max(widest, widthOf(bare(scene.label(array, axis, i)), { size: 11.5 }));
+  return widest;
 }
 
 /**
@@ -35,15 +49,50 @@ export function titleOf(scene, { name, what }) {
  * @param {import("pen").Pen} pen
  * @param {Placed} placed
  * @param {Scene} scene
+ * @param {string} sign before it, such as "="
  */
-export function drawTitle(pen, { box, x, y, head, columns, rows }, scene) {
-  const shape = shapeOf(scene, box);
-  const isFolded = columns.list.length < columns.all || rows.list.length < rows.all;
-  const name = titleOf(scene, box);
-  pen.text(x, y - (head ? HEAD : 0) - 6, name, { size: 12, bold: true, color: roleOf(box) });
-  const note = isFolded ? scene.say("folded", { shown: `${rows.list.length}×${columns.list.length}`, all: shape.slice(-2).map((n) => n.toLocaleString("en")).join("×") }) : "";
-  const from = x + widthOf(name, { size: 12, bold: true }) + 8;
-  if (note) pen.text(from, y - (head ? HEAD : 0) - 6, note, { size: 11, color: "soft" });
+export function drawTitle(pen, { box, x, y, head, room }, scene, sign = "") {
+  const style = { size: 12, bold: true };
+  const before = sign ? `${sign} ` : "";
+  pen.text(x, y - (head ? HEAD : 0) - 6, short(before + titleOf(scene, box), room, 12, true), { ...style, color: roleOf(box) });
+}
+
+/**
+ * Where places of an axis are left out: a mark in the gap.
+ * @param {import("pen").Pen} pen
+ * @param {Placed} placed
+ * @param {[number, number]} cell
+ */
+export function drawBreaks(pen, { x, y, width, height, rows, columns }, [cw, ch]) {
+  for (const i of columns.breaks) {
+    const at = x + (offset(columns, i) - BREAK / 2) * cw;
+    if (cw * BREAK > 13) pen.text(at, y + height / 2 + 4, "⋯", { size: 13, color: "soft", align: "center" });
+    else pen.line([at, y, at, y + height], { stroke: "soft", stroke_width: 1, dash: [1, 3] });
+  }
+  for (const i of rows.breaks) {
+    const at = y + (offset(rows, i) - BREAK / 2) * ch;
+    if (ch * BREAK > 13) pen.text(x + width / 2, at + 4, "⋮", { size: 13, color: "soft", align: "center" });
+    else pen.line([x, at, x + width, at], { stroke: "soft", stroke_width: 1, dash: [1, 3] });
+  }
+}
+
+/**
+ * Which axes are folded, as words: one for each letter.
+ * @param {Placed[]} boxes
+ * @param {Scene} scene
+ */
+export function foldsIn(boxes, scene) {
+  /** @type {Map<string, string>} */
+  const said = new Map();
+  for (const { box, columns, rows } of boxes) {
+    for (const [axis, { list, all }] of /** @type {const} */ ([[box.down, rows], [box.across, columns]])) {
+      if (axis === null || list.length === all) continue;
+      const array = scene.operand(box.name);
+      const name = array ? scene.store.array(array).axes[axis] : "";
+      said.set(`${list.length} ${all}`, `${scene.words[`axis.${name}`] ?? name} ${scene.say("folded", { shown: list.length, all: all.toLocaleString("en") })}`.trim());
+    }
+  }
+  return [...said.values()];
 }
 
 /**
@@ -64,13 +113,13 @@ function roleOf({ name }) {
  * @param {import("arrange").Arrangement} arrangement
  * @param {Scene} scene
  */
-export function drawHeads(pen, placed, { cell: [cw, ch], left, boxes, main }, scene) {
+export function drawHeads(pen, placed, { cell: [cw, ch], left, labels, sum, boxes, main }, scene) {
   const { box, x, y, columns, rows, head } = placed;
   const array = scene.operand(box.name);
   const { down, across } = box;
   const isFirst = boxes.filter((other) => other.y === placed.y).every((other) => other.x >= x);
-  const room = x - left > 30 ? 30 : x - left + 90;
-  if (array && down !== null && isFirst && ch >= 6) {
+  const room = x === left || !sum.corner ? x - left + labels - 10 : scene.narrow ? 0 : 22;
+  if (array && down !== null && isFirst && ch >= 6 && room >= 12) {
     const every = Math.ceil(12 / ch);
     rows.list.forEach((i, n) => {
       if (n % every) return;
@@ -93,9 +142,9 @@ export function drawHeads(pen, placed, { cell: [cw, ch], left, boxes, main }, sc
  * @param {number} width
  * @param {number} size
  */
-function short(text, width, size) {
-  if (widthOf(text, { size }) <= width) return text;
+function short(text, width, size, bold = false) {
+  if (widthOf(text, { size, bold }) <= width) return text;
   const letters = [...text];
-  while (letters.length > 1 && widthOf(`${letters.join("")}…`, { size }) > width) letters.pop();
+  while (letters.length > 1 && widthOf(`${letters.join("")}…`, { size, bold }) > width) letters.pop();
   return `${letters.join("")}…`;
 }

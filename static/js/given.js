@@ -1,8 +1,9 @@
 // The picture of an array that nothing made: the chosen layer of it, as cells.
 
 import { arrange, HEAD, offset } from "arrange";
-import { drawHeads } from "box-labels";
+import { drawBreaks, drawHeads, widestLabel } from "box-labels";
 import { indexAt } from "boxes";
+import { drawLegend, LEGEND } from "legend";
 import { widthOf } from "pen";
 import { place } from "placement";
 
@@ -21,7 +22,8 @@ export function drawGiven(pen, scene) {
   const [box] = place([["out", letters, ["number", 0]]]).boxes;
   const given = /** @type {Box} */ ({ ...box, name: array });
   const lit = scene.index;
-  const room = { width: scene.width - 40, height: scene.height - 8, narrow: scene.narrow, labels: scene.narrow ? 44 : 90, sum: 8,
+  const labels = box.down === null ? 4 : Math.min(scene.narrow ? 44 : 90, widestLabel(scene, array, box.down)) + 10;
+  const room = { x: scene.narrow ? 6 : 20, width: scene.width - (scene.narrow ? 12 : 40), height: scene.height - 8 - LEGEND, narrow: scene.narrow, labels, sum: 8,
     length: (/** @type {Box} */ _, /** @type {number} */ axis) => shape[axis], wanted: (/** @type {string} */ _, /** @type {Box} */ __, /** @type {number} */ axis) => [lit[axis]],
     title: () => widthOf(array, { size: 12, bold: true }) };
   const arrangement = arrange({ rows: null, columns: null, layers: [], boxes: [given] }, room);
@@ -35,4 +37,6 @@ export function drawGiven(pen, scene) {
     pen.cell(only.x + offset(only.columns, m) * cw, only.y + offset(only.rows, n) * ch, cw, ch, store.value(array, index),
       { largest: store.largest(array), digits, dtype: store.array(array).dtype, key: `${array} ${index}`, place: { array, index }, lit: index.every((at, axis) => at === lit[axis]) });
   }));
+  drawBreaks(pen, only, arrangement.cell);
+  drawLegend(pen, [only], scene);
 }

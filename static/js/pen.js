@@ -101,12 +101,12 @@ export class Pen {
    * @param {number} w
    * @param {number} h
    * @param {number} value
-   * @param {{ largest: number, digits?: number, dtype?: string, key?: string, place?: Place, lit?: boolean, alpha?: number, stroke?: Color, text?: string }} how
+   * @param {{ largest: number, digits?: number, dtype?: string, key?: string, place?: Place, lit?: boolean, bold?: boolean, size?: number, alpha?: number, stroke?: Color, text?: string }} how
    */
-  cell(x, y, w, h, value, { largest, digits = 0, dtype, key, place, lit = false, alpha, stroke, text }) {
+  cell(x, y, w, h, value, { largest, digits = 0, dtype, key, place, lit = false, bold = lit, size = 11, alpha, stroke, text }) {
     const gap = w < 5 || h < 5 ? 0.2 : w < 12 || h < 12 ? 0.5 : 1;
     this.add({ kind: "cell", x: x + gap, y: y + gap, w: w - 2 * gap, h: h - 2 * gap, strength: dtype === "int64" ? 0 : strengthOf(value, largest),
-      text: text ?? (digits ? compact(value, digits, dtype) : undefined), size: 11, bold: lit, mono: true, align: "center",
+      text: text ?? (digits ? compact(value, digits, dtype) : undefined), size, bold, mono: true, align: "center",
       radius: w < 12 ? 1 : 3, key, place, alpha, stroke: lit ? stroke ?? "accent" : stroke, stroke_width: lit ? 2 : 1 });
   }
 

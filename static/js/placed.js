@@ -2,8 +2,10 @@
 // column and its sum.
 
 import { arrange, offset } from "arrange";
-import { drawHeads, drawTitle, labelRoom, titleOf } from "box-labels";
+import { drawBreaks, drawHeads, drawTitle, labelRoom, titleOf } from "box-labels";
 import { indexAt, litIn, placementOf, shapeOf, wantedOn } from "boxes";
+import { drawLegend, LEGEND } from "legend";
+import { drawTaken } from "taken";
 import { widthOf } from "pen";
 import { ease } from "scene";
 import { drawSum, sumHeight } from "sum";
@@ -34,27 +36,31 @@ export function moves(scene) {
 export function draw(pen, scene) {
   const arrangement = scene.once("arrangement", () => arrangementOf(scene));
   const { boxes, main } = arrangement;
-  const digits = scene.once("digits", () => digitsThatFit(scene, arrangement));
+  const { digits, size } = scene.once("digits", () => digitsThatFit(scene, arrangement));
   const lit = scene.once("lit", () => boxes.map((placed) => litIn(placed, scene)));
+  const signs = signsOf(arrangement, scene);
   boxes.forEach((placed, i) => {
-    drawTitle(pen, placed, scene);
+    drawTitle(pen, placed, scene, signs[i]);
     drawHeads(pen, placed, arrangement, scene);
-    drawCells(pen, placed, scene, { cell: arrangement.cell, digits, lit: lit[i], isOut: placed === main });
+    drawCells(pen, placed, scene, { cell: arrangement.cell, digits, size, lit: lit[i], isOut: placed === main });
+    drawBreaks(pen, placed, arrangement.cell);
+    if (placed !== main || scene.part("land") >= 1) outline(pen, placed, lit[i], arrangement.cell);
   });
-  drawSigns(pen, arrangement);
-  drawFlight(pen, arrangement, lit, scene, digits);
-  drawSum(pen, arrangement.sum, scene);
+  drawTaken(pen, arrangement, scene);
+  drawLegend(pen, boxes, scene);
+  const end = drawSum(pen, arrangement.sum, scene);
+  drawLanding(pen, cellAt(main, lit[boxes.length - 1], arrangement.cell), end, scene);
 }
 
 /** @param {Scene} scene */
 function arrangementOf(scene) {
   const { width, height, narrow } = scene;
   return arrange(placementOf(scene), {
-    width: width - (narrow ? 12 : 40), height: height - 8, narrow,
+    x: narrow ? 6 : 20, width: width - (narrow ? 12 : 40), height: height - 8 - LEGEND, narrow,
     labels: labelRoom(scene), sum: sumHeight(scene),
     length: (box, axis) => shapeOf(scene, box)[axis],
     wanted: (_, box, axis) => wantedOn(scene, box, axis),
-    title: (box) => widthOf(titleOf(scene, box), { size: 12, bold: true }) + 6,
+    title: (box) => widthOf(`= ${titleOf(scene, box)}`, { size: 12, bold: true }) + 6,
   });
 }
 
@@ -62,13 +68,14 @@ function arrangementOf(scene) {
  * @param {import("pen").Pen} pen
  * @param {Placed} placed
  * @param {Scene} scene
- * @param {{ cell: [number, number], digits: number, lit: (number | null)[], isOut: boolean }} how
+ * @param {{ cell: [number, number], digits: number, size: number, lit: (number | null)[], isOut: boolean }} how
  */
-function drawCells(pen, placed, scene, { cell: [cw, ch], digits, lit, isOut }) {
+function drawCells(pen, placed, scene, { cell: [cw, ch], digits, size, lit, isOut }) {
   const { box, x, y, rows, columns } = placed;
   const array = scene.operand(box.name);
   const { dtype } = array ? scene.store.array(array) : { dtype: "float64" };
   const largest = scene.once(`largest ${box.name}`, () => largestOf(placed, scene, lit));
+  const runs = runsIn(placed, lit);
   const bystander = 1 - 0.72 * scene.part("read") * (1 - scene.part("land"));
   rows.list.forEach((row, n) => columns.list.forEach((column, m) => {
     const index = indexAt(placed, lit, row, column);
@@ -76,7 +83,7 @@ function drawCells(pen, placed, scene, { cell: [cw, ch], digits, lit, isOut }) {
     const alpha = isOut ? shown(scene, isLit, row === lit[box.down ?? -1] || box.down === null, m, columns.list.length) : isLit ? 1 : bystander;
     const at = [x + offset(columns, m) * cw, y + offset(rows, n) * ch];
     if (alpha < 1 && isOut) pen.cell(at[0], at[1], cw, ch, 0, { largest: 1, alpha: 1 - alpha });
-    pen.cell(at[0], at[1], cw, ch, scene.value(box.name, index), { largest, dtype, digits, lit: isLit, alpha,
+    pen.cell(at[0], at[1], cw, ch, scene.value(box.name, index), { largest, dtype, digits, size, lit: isLit && !runs, bold: isLit, alpha,
       key: `${array ?? `${scene.array} ${box.name}`} ${index}`, place: array ? { array, index } : undefined });
   }));
 }
@@ -119,11 +126,13 @@ function largestOf(placed, scene, lit) {
  * @param {import("arrange").Arrangement} arrangement
  */
 function digitsThatFit(scene, { boxes, cell: [cw, ch] }) {
-  if (ch < 14 || cw < 26) return 0;
+  if (ch < 14 || cw < 26) return { digits: 0, size: 11 };
   for (let digits = Math.min(scene.digits, 4); digits >= 2; digits--) {
-    if (boxes.every((placed) => widest(scene, placed, digits) <= cw - 4)) return digits;
+    const width = Math.max(...boxes.map((placed) => widest(scene, placed, digits)));
+    if (width > cw - 4) continue;
+    return { digits, size: Math.max(11, Math.min(15, Math.floor(ch * 0.42), Math.floor(11 * (cw - 10) / width))) };
   }
-  return 0;
+  return { digits: 0, size: 11 };
 }
 
 /**
@@ -145,44 +154,72 @@ function widest(scene, placed, digits) {
 }
 
 /**
- * "=" before what is made, where it stands beside what it is made of.
- * @param {import("pen").Pen} pen
- * @param {import("arrange").Arrangement} arrangement
+ * Whether a whole run of cells is lit: one line round it says so.
+ * @param {Placed} placed
+ * @param {(number | null)[]} lit
  */
-function drawSigns(pen, { boxes, main, cell: [, ch] }) {
-  const before = boxes.filter((placed) => placed !== main && placed.y === main.y);
-  if (!before.length) return;
-  const end = Math.max(...before.map((placed) => placed.x + placed.width));
-  pen.text((end + main.x) / 2, main.y + Math.max(main.height, ch) / 2 + 6, "=", { size: 18, color: "soft", align: "center" });
+function runsIn({ box }, lit) {
+  return [box.down, box.across].some((axis) => axis !== null && lit[axis] === null);
 }
 
 /**
- * Copies of what is read travel to where the number is made.
  * @param {import("pen").Pen} pen
- * @param {import("arrange").Arrangement} arrangement
- * @param {(number | null)[][]} lit
- * @param {Scene} scene
- * @param {number} digits
+ * @param {Placed} placed
+ * @param {(number | null)[]} lit
+ * @param {[number, number]} cell
  */
-function drawFlight(pen, { boxes, main, sum, cell: [cw, ch] }, lit, scene, digits) {
-  const part = ease(scene.part("pairs"));
-  if (part <= 0 || part >= 1) return;
-  const sums = Boolean(scene.working?.terms);
-  const target = lit[boxes.length - 1];
-  const at = (/** @type {Placed} */ { box, x, y, rows, columns }, /** @type {(number | null)[]} */ where, /** @type {number} */ n, /** @type {number} */ m) => (
-    [x + offset(columns, where[box.across ?? -1] === null ? m : Math.max(0, columns.list.indexOf(where[box.across ?? -1] ?? 0))) * cw,
-      y + offset(rows, where[box.down ?? -1] === null ? n : Math.max(0, rows.list.indexOf(where[box.down ?? -1] ?? 0))) * ch]);
-  const end = sums ? [sum.x + 40, sum.y + 30] : at(main, target, 0, 0);
-  boxes.slice(0, -1).forEach((placed, i) => {
-    const isLong = lit[i].some((place) => place === null);
-    const count = isLong ? Math.max(placed.box.across !== null && lit[i][placed.box.across] === null ? placed.columns.list.length : placed.rows.list.length) : 1;
-    for (let k = 0; k < Math.min(count, 24); k++) {
-      const [x, y] = at(placed, lit[i], k, k);
-      const row = placed.rows.list[Math.min(k, placed.rows.list.length - 1)];
-      const column = placed.columns.list[Math.min(k, placed.columns.list.length - 1)];
-      const index = placed.box.axes.map((_, axis) => lit[i][axis] ?? (axis === placed.box.down ? row : column));
-      const goal = sums ? [end[0] + (i % 2) * cw, end[1] + k * Math.min(20, (sum.height - 60) / count)] : end;
-      pen.cell(x + (goal[0] - x) * part, y + (goal[1] - y) * part, cw, ch, scene.value(placed.box.name, index), { largest: scene.once(`largest ${placed.box.name}`, () => 0), digits, lit: true, alpha: 1 - 0.5 * part });
-    }
+function outline(pen, placed, lit, cell) {
+  if (!runsIn(placed, lit)) return;
+  const { box, x, y, width, height, rows, columns } = placed;
+  const [row, column] = [box.down === null ? 0 : lit[box.down], box.across === null ? 0 : lit[box.across]];
+  if ((row !== null && !rows.list.includes(row)) || (column !== null && !columns.list.includes(column))) return;
+  const [left, top] = cellAt(placed, lit, cell);
+  const [x0, x1] = column === null ? [x, x + width] : [left, left + cell[0]];
+  const [y0, y1] = row === null ? [y, y + height] : [top, top + cell[1]];
+  pen.line([x0, y0, x1, y0, x1, y1, x0, y1, x0, y0], { stroke: "accent", stroke_width: 2 });
+}
+
+/**
+ * Where the lit cell of a box is; the first one where several are.
+ * @param {Placed} placed
+ * @param {(number | null)[]} lit
+ * @param {[number, number]} cell
+ */
+function cellAt({ box, x, y, rows, columns }, lit, [cw, ch]) {
+  const at = (/** @type {number | null} */ axis, /** @type {import("arrange").Fold} */ fold) => (
+    offset(fold, axis === null ? 0 : Math.max(0, fold.list.indexOf(lit[axis] ?? fold.list[0]))));
+  return [x + at(box.across, columns) * cw, y + at(box.down, rows) * ch, cw, ch];
+}
+
+/** @type {Record<string, string>} */
+const SIGNS = { "*": "×", "-": "−" };
+
+/**
+ * What stands before each box: "=" before what is made and, where it is one sum or product of two arrays, its sign.
+ * @param {import("arrange").Arrangement} arrangement
+ * @param {Scene} scene
+ */
+function signsOf({ boxes, main }, scene) {
+  const [, , body] = scene.operation?.equations.at(-1) ?? [];
+  const isPlain = scene.operation?.equations.length === 1 && body?.[0] === "binary" && body[2][0] === "read" && body[3][0] === "read";
+  return boxes.map(({ box }) => {
+    if (box === main.box) return boxes.length > 1 ? "=" : "";
+    return isPlain && body[3][1] === box.name && body[2][1] !== box.name ? SIGNS[body[1]] ?? body[1] : "";
   });
+}
+
+/**
+ * What was worked out goes to its cell.
+ * @param {import("pen").Pen} pen
+ * @param {number[]} cell
+ * @param {{ x: number, y: number } | null} from
+ * @param {Scene} scene
+ */
+function drawLanding(pen, [x, y, cw, ch], from, scene) {
+  const part = ease(scene.part("land"));
+  if (part <= 0 || part >= 1 || !from || !scene.working) return;
+  const text = scene.number(scene.working.value, scene.digits, scene.store.array(scene.array).dtype);
+  const w = Math.max(cw, widthOf(text, { size: 12, mono: true, bold: true }) + 8);
+  const mix = (/** @type {number} */ a, /** @type {number} */ b) => a + (b - a) * part;
+  pen.cell(mix(from.x, x + cw / 2 - w / 2), mix(from.y - 12, y + ch / 2 - 9), w, 18, scene.working.value, { largest: scene.store.largest(scene.array), lit: true, text });
 }
