@@ -61,6 +61,7 @@ export function widest(texts, size) {
  */
 export function ruler(pen, [x, y, width, height], list, scene, grow = 1) {
   let at = x;
+  pen.bar(x, y, width, height, { color: "tint", alpha: 0.5 });
   list.forEach(({ share, label, place, key, lit }, i) => {
     const w = width * share * grow;
     if (w > 0.3) {
@@ -71,7 +72,6 @@ export function ruler(pen, [x, y, width, height], list, scene, grow = 1) {
     }
     at += w;
   });
-  pen.bar(x, y, width, height, { color: "tint", alpha: 0.25 });
 }
 
 /**

@@ -7,7 +7,8 @@ import * as placed from "placed";
 /** @typedef {import("scene").Scene} Scene */
 
 /**
- * One file in static/js/drawings, named after the kind of the operation (with `_backward` for its gradient) or of the step.
+ * One file in static/js/drawings, named after the kind of the operation (with `_backward` for its gradient) or of the
+ * step, or after the step's role where it has no kind.
  * `suits`: whether it can show this one; `arrays`: what it reads beside the operation's own; `draw` is a function of the
  * scene and of how far each of the `moves` has come.
  * @typedef {object} Drawing
@@ -23,9 +24,17 @@ import * as placed from "placed";
  */
 export function drawingFor(scene) {
   const { operation, step } = scene;
-  const names = [step.kind ?? "", operation ? `${operation.kind}${operation.is_gradient ? "_backward" : ""}` : ""];
+  const names = [nameOf(step), operation ? `${operation.kind}${operation.is_gradient ? "_backward" : ""}` : ""];
   const own = names.map((name) => (Object.hasOwn(DRAWINGS, name) ? DRAWINGS[name] : null)).find((drawing) => drawing && (drawing.suits?.(scene) ?? true));
   return own ?? (operation ? placed : given);
+}
+
+/**
+ * What a drawing for a step is called: its kind, or its role where its operations are of several kinds.
+ * @param {StepOutline} step
+ */
+function nameOf({ kind, role }) {
+  return kind ?? role ?? "";
 }
 
 /**
@@ -33,7 +42,7 @@ export function drawingFor(scene) {
  * @param {Scene} scene
  */
 export function hasOwn(scene) {
-  const drawing = DRAWINGS[scene.step.kind ?? ""];
+  const drawing = DRAWINGS[nameOf(scene.step)];
   return Boolean(drawing && (drawing.suits?.(scene) ?? true));
 }
 

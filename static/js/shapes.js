@@ -65,6 +65,18 @@ export function largestOf(values) {
 }
 
 /**
+ * How many digits fit into a cell; 0: colour alone.
+ * @param {Scene} scene
+ * @param {number[]} values
+ * @param {number} w
+ * @param {number} h
+ */
+export function digitsFor(scene, values, w, h) {
+  if (h < 15 || w < 20 || values.length > 1200) return 0;
+  return [3, 2].find((digits) => digits <= scene.digits && values.every((value) => widthOf(scene.number(value, digits), { size: 11, mono: true, bold: true }) <= w - 4)) ?? 0;
+}
+
+/**
  * @typedef {{ value: number, label: string, lit?: boolean, grown?: number, place?: Place, key?: string }} Bar
  */
 
@@ -111,16 +123,16 @@ export function bars(pen, scene, { x, y, w, h }, items) {
  * @param {Scene} scene
  * @param {Room} room
  * @param {{ array: string, lead: number[], rows: number[], columns: number[], chosen?: number[], digits?: number, keys?: boolean,
- *   label?: number, tall?: number, alpha?: (row: number, column: number) => number, value?: (index: number[]) => number, mark?: (index: number[]) => boolean }} how
+ *   label?: number, tall?: number, wide?: number, alpha?: (row: number, column: number) => number, value?: (index: number[]) => number, mark?: (index: number[]) => boolean }} how
  * @returns {(row: number, column: number) => Room} where a cell stands
  */
 export function grid(pen, scene, { x, y, w, h }, how) {
-  const { array, lead, rows, columns, chosen = [], keys = true, label = 46, tall = 26, alpha = () => 1 } = how;
+  const { array, lead, rows, columns, chosen = [], keys = true, label = 46, tall = 26, wide = 64, alpha = () => 1 } = how;
   const value = how.value ?? ((index) => scene.store.value(array, index));
   const ch = Math.min(tall, h / rows.length);
-  const cw = Math.min(64, (w - label) / columns.length);
+  const cw = Math.min(wide, (w - label) / columns.length);
   const largest = scene.store.has(array) ? scene.store.largest(array) : largestOf(rows.flatMap((i) => columns.map((j) => value([...lead, i, j]))));
-  const digits = ch >= 15 && cw >= 44 ? 3 : ch >= 15 && cw >= 36 ? 2 : 0;
+  const digits = scene.once(`digits ${array} ${cw}`, () => digitsFor(scene, rows.flatMap((i) => columns.map((j) => value([...lead, i, j]))), cw, ch));
   const sparse = Math.ceil(13 / ch);
   const at = (/** @type {number} */ n, /** @type {number} */ m) => ({ x: x + label + m * cw, y: y + n * ch, w: cw, h: ch });
   rows.forEach((i, n) => {

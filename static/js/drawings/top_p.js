@@ -1,0 +1,3 @@
+// Top-p: the same columns; what is not kept has no row.
+
+export { arrays, draw, moves, suits } from "drawings/temperature";
