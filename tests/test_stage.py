@@ -99,3 +99,39 @@ def test_whatever_the_reader_touches_stops_the_moves(pages, touch):
         page.mouse.wheel(0, 40)
         page.wait_for_timeout(50)
     assert not page.evaluate(playing)
+
+
+def test_a_layer_is_chosen_beside_the_picture(pages):
+    page = pages["generation"]
+    page.evaluate("location.hash = '#step=round2.blocks.0.attention.scores'")
+    page.wait_for_timeout(500)
+    heads = page.locator("figure.stage .which button")
+    assert [heads.nth(i).get_attribute("aria-pressed") for i in range(heads.count())] == ["true", "false"]
+    heads.nth(1).click()
+    page.wait_for_timeout(600)
+    assert [heads.nth(i).get_attribute("aria-pressed") for i in range(heads.count())] == ["false", "true"]
+    assert page.evaluate("document.querySelector('figure.stage').stage.scene.index[0]") == 1
+    keys = page.evaluate("""pictures.host.shapes.flatMap(({ place }) => (
+        place?.array === "round2.blocks.0.attention.scores" ? [place.index[0]] : []))""")
+    assert set(keys) == {1}
+
+
+def test_the_lens_stands_in_the_figure_and_not_on_what_it_shows(pages):
+    page = pages["training"]
+    page.evaluate("location.hash = '#step=blocks.0.attention.qkv'")
+    page.wait_for_timeout(600)
+    canvas = page.locator("figure.stage canvas").bounding_box()
+    cells = page.evaluate("pictures.host.shapes.filter((shape) => shape.place).map(({ x, y, w, h }) => [x, y, w, h])")
+    for x, y, w, h in [cells[0], cells[-1], *cells[::97]]:
+        page.mouse.move(canvas["x"] + x + w / 2, canvas["y"] + y + h / 2)
+        lens, figure = page.evaluate("""["figure.stage .lens", "figure.stage"].map((name) => {
+            const { left, top, right, bottom } = document.querySelector(name).getBoundingClientRect();
+            return [left, top, right, bottom];
+        })""")
+        assert lens[2] > lens[0]
+        assert lens[0] >= figure[0]
+        assert lens[1] >= figure[1]
+        assert lens[2] <= figure[2]
+        assert lens[3] <= figure[3]
+        left, top = canvas["x"] + x, canvas["y"] + y
+        assert lens[2] <= left or left + w <= lens[0] or lens[3] <= top or top + h <= lens[1]
