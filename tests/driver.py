@@ -100,14 +100,9 @@ window.tools = {
 """
 
 
-def visit(page, url: str, panel: str = ""):
-    """Open a page of a route and wait until its step is there, and its tables where the panel shows them.
-
-    `panel`: what a reader has left open there, "words", "formula" or "tables".
-    """
+def visit(page, url: str):
+    """Open a page of a route and wait until its step is there, and its tables where the panel shows them."""
     page.add_init_script(TOOLS)  # on a page that comes again it runs again, to the same effect
-    if panel:
-        page.add_init_script(f"localStorage.setItem('two-routes.panel', '{panel}')")
     page.goto(url)
     page.wait_for_selector("html.scripted section.step.current", state="attached")
     page.evaluate("tools.settled()")

@@ -138,12 +138,12 @@ def test_map_or_list(pages):
         expect(page.locator(f"{seen} [aria-current]")).to_be_in_viewport()
 
 
-def test_on_a_phone_the_map_is_folded(site, new_page):
+def test_on_a_phone_the_map_is_in_the_panel(site, new_page):
     page = new_page(viewport=NARROW, has_touch=True)
     page.goto((site / "zh" / "training.html").as_uri() + "#step=blocks.1.norm_2")
     page.wait_for_selector(".scripted .current", state="attached")
     expect(page.locator(".map")).to_be_hidden()
-    page.click(".map-fold summary")
+    page.click('#ledger [data-tab="map"]')
     expect(page.locator(".map [data-lit]")).to_be_in_viewport()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     heights = page.eval_on_selector_all(".map .node rect", "all => all.map((r) => r.getBoundingClientRect().height)")
@@ -167,7 +167,7 @@ def test_no_complaint_from_axe(site, new_page, scheme, viewport):
     page.goto((site / "en" / "training.html").as_uri() + "#step=grad.head")
     page.wait_for_selector(".scripted .current", state="attached")
     if viewport is NARROW:
-        page.click(".map-fold summary")
+        page.click('#ledger [data-tab="map"]')
     page.evaluate("document.querySelector('main').replaceChildren()")  # hundreds of hidden steps take axe a minute
     result = Axe().run(page, context=".side", options={"preload": False})
     assert result.violations_count == 0, result.generate_report()

@@ -20,7 +20,7 @@ def at_rest(page, step: str) -> None:
 
 @pytest.fixture
 def scores(page, site):
-    visit(page, address(site, "training", "en", f"#step={SCORES}"), "tables")
+    visit(page, address(site, "training", "en", f"#step={SCORES}"))
     at_rest(page, SCORES)
     return page
 

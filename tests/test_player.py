@@ -102,7 +102,7 @@ def test_steps_have_links(page, site, recordings, route):
 
 def test_clicks_on_buttons_lists_and_legends(page, site, training_trace):
     steps = stops_of(training_trace)
-    visit(page, address(site, "training"), "tables")
+    visit(page, address(site, "training"))
     for number in range(1, 8):
         page.click('[data-go="1"]')
         assert place(page)["step"] == steps[number]
@@ -123,7 +123,7 @@ def test_clicks_on_buttons_lists_and_legends(page, site, training_trace):
 def test_keys(page, site, training_trace):
     steps = stops_of(training_trace)
     chapters = [step.id for chapter in training_trace.chapters for step in chapter.steps[:1] if step.id in steps]
-    visit(page, address(site, "training"), "tables")
+    visit(page, address(site, "training"))
     for key, step in (("ArrowRight", steps[1]), ("n", steps[2]), ("ArrowLeft", steps[1]), ("b", steps[0]),
                       ("b", steps[0]), ("End", steps[-1]), ("n", steps[-1]), ("Home", steps[0]), ("]", chapters[1]),
                       ("]", chapters[2]), ("n", steps[10]), ("[", chapters[1]),
@@ -148,7 +148,7 @@ def test_keys(page, site, training_trace):
 
 def test_back_and_forward(page, site, training_trace):
     steps = stops_of(training_trace)
-    visit(page, address(site, "training"), "tables")
+    visit(page, address(site, "training"))
     for _ in range(3):
         page.keyboard.press("n")
         page.evaluate("tools.frame()")
@@ -242,7 +242,7 @@ def test_links_that_name_nothing(page, site, training_trace):
 
 
 def test_the_language_switch_keeps_the_place(page, site, training_trace):
-    visit(page, address(site, "training"), "tables")
+    visit(page, address(site, "training"))
     go(page, "#step=blocks.1.attention.scores")
     page.locator('.step.current .made td[data-r="3"][data-c="2"]').click()
     number = opened(page)
@@ -268,7 +268,7 @@ def test_the_language_switch_keeps_the_place(page, site, training_trace):
 def test_a_step_that_is_shown_again(page, site):
     """Its tables are new ones: digits, marks and choices hold for them too."""
     name = "blocks.0.attention.scores"
-    visit(page, address(site, "training", "en", f"#step={name}"), "tables")
+    visit(page, address(site, "training", "en", f"#step={name}"))
     page.keyboard.press("n")
     wait_for_step(page, "blocks.0.attention.mask")
     page.keyboard.press("b")

@@ -16,7 +16,8 @@ import { widthOf } from "pen";
 export function heading(pen, x, y, text, note = "") {
   const style = { size: 13, bold: true };
   pen.text(x, y, text, style);
-  if (note) pen.text(x + widthOf(text, style) + 10, y, note, { size: 11.5, color: "soft" });
+  const from = x + widthOf(text, style) + 10;
+  if (note && from + widthOf(note, { size: 11.5 }) < pen.width) pen.text(from, y, note, { size: 11.5, color: "soft" });
 }
 
 /**
@@ -65,10 +66,9 @@ export function ruler(pen, [x, y, width, height], list, scene, grow = 1) {
   list.forEach(({ share, label, place, key, lit }, i) => {
     const w = width * share * grow;
     if (w > 0.3) {
-      pen.bar(at, y, Math.max(0.5, w - 1.5), height, { color: "warm", alpha: 0.9 - 0.22 * (i % 3), place, key, stroke: lit ? "accent" : undefined, stroke_width: 2.5 });
       const texts = [`${label} ${scene.number(share, 3)}`, label];
-      const text = texts.find((one) => widthOf(one, { size: 12.5 }) < w - 8);
-      if (text && grow > 0.6) pen.text(at + w / 2, y + height / 2 + 5, text, { size: 12.5, align: "center", color: "ink", bold: lit });
+      const text = grow > 0.6 ? texts.find((one) => widthOf(one, { size: 12.5, bold: lit }) < w - 10) : undefined;
+      pen.bar(at, y, Math.max(0.5, w - 1.5), height, { color: undefined, strength: 1 - 0.3 * (i % 3), text, size: 12.5, bold: lit, align: "center", place, key, stroke: lit ? "accent" : undefined, stroke_width: 2.5 });
     }
     at += w;
   });

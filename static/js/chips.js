@@ -15,7 +15,7 @@ import { ease, staggered } from "scene";
 export function placeWidth(rows, width, most) {
   const widest = Math.max(...rows.flat().map(({ text, under = "", span = 1 }) => Math.max(widthOf(text, { size: 14, mono: true }) + 18, widthOf(under, { size: 11 }) + 6) / span), 30);
   const count = Math.max(...rows.map((row) => row.reduce((n, { span = 1 }) => n + span, 0)));
-  return Math.min(most, Math.max(Math.min(widest, width / count), Math.min(most, width / count)));
+  return Math.max(Math.min(widest, 44), Math.min(most, width / count));
 }
 
 /**
@@ -27,17 +27,19 @@ export function placeWidth(rows, width, most) {
 export function chips(pen, row, { x, y, each, right, part = 1, from = 0 }) {
   const middles = /** @type {number[]} */ ([]);
   let at = x + from * each;
+  let left = 0; // out, for want of room
   row.forEach(({ text, under, place, key, lit, color = "cell", alpha = 1, span = 1 }, i) => {
     const w = each * span;
     middles.push(at + w / 2);
-    if (at + w > right + 1) return;
+    if (at + w > right - (x + row.length * each > right + 1 ? 40 : -1)) { left += 1; at += w; return; }
     const come = ease(staggered(part, i, row.length)) * alpha;
     const size = widthOf(text, { size: 14, mono: true }) < w - 8 ? 14 : 11;
-    pen.bar(at + 3, y, w - 6, 32, { color, stroke: lit ? "accent" : "line", stroke_width: lit ? 2 : 1, radius: 7, text: widthOf(text, { size, mono: true }) < w - 6 ? text : `${[...text].slice(0, 2).join("")}…`, size, mono: true, align: "center", place, key, alpha: come });
+    const shown = [text, `${[...text].slice(0, 2).join("")}…`, ""].find((one) => widthOf(one, { size, mono: true }) < w - 7);
+    pen.bar(at + 3, y, w - 6, 32, { color, stroke: lit ? "accent" : "line", stroke_width: lit ? 2 : 1, radius: 7, text: shown, size, mono: true, align: "center", place, key, alpha: come });
     if (under && widthOf(under, { size: 11 }) < w + 2) pen.text(at + w / 2, y + 47, under, { size: 11, color: "soft", align: "center", alpha: come });
     at += w;
   });
-  if (at > right + 1) pen.text(right, y + 20, "…", { size: 16, bold: true, align: "right" });
+  if (left) pen.text(right, y + 21, `… +${left}`, { size: 12, bold: true, align: "right" });
   return middles;
 }
 

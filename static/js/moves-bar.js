@@ -24,7 +24,7 @@ export class MovesBar {
     this.frame = 0;
     this.playing = false;
     this.until = 0;
-    this.button = h("button", { type: "button", class: "watch-moves", "aria-pressed": "false", onclick: () => this.toggle() },
+    this.button = h("button", { type: "button", class: "watch-moves", "aria-label": words.watch, "aria-pressed": "false", onclick: () => this.toggle() },
       h("span", { "aria-hidden": "true" }, "▶"), " ", h("span", { class: "word" }, words.watch));
     this.range = h("input", { type: "range", min: 0, max: 1000, value: 1000, step: 1, "aria-label": words.moves,
       oninput: oncePerFrame(() => { this.stop(); this.set(Number(this.range.value) / 1000 * this.length); }) });

@@ -1,7 +1,7 @@
 // The map beside the steps: lights the node that the current step belongs to, and keeps it in sight.
 // Where a step is on the map its section says: direction, pass, place, and the parameter that it updates.
 
-import { all, around } from "dom";
+import { all } from "dom";
 
 const narrow = matchMedia("(max-width: 820px)");
 const inThousands = new Intl.NumberFormat("en-US");
@@ -36,17 +36,12 @@ export class NetworkMap {
     for (const button of all(side, "button[data-show]")) {
       button.addEventListener("click", () => this.turnTo(button.dataset.show ?? ""));
     }
-    fold.open = !narrow.matches;
-    narrow.addEventListener("change", () => { fold.open = !narrow.matches; });
     fold.addEventListener("toggle", () => this.reveal());
-    fold.addEventListener("click", (event) => {
-      if (narrow.matches && around(event, ".node")) fold.open = false;
-    });
     this.turnTo("map");
   }
 
   /**
-   * Map or list of steps, in a wide window; in a narrow one the map is folded.
+   * Map or list of steps.
    * @param {string} what
    */
   turnTo(what) {

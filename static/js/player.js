@@ -165,6 +165,7 @@ export class Player {
   showPanel() {
     if (!this.current) return;
     if (this.panel.hasTables) this.step.drawNow();
+    if (this.panel.tab === "map") this.navigation.reveal();
     this.step.follow();
     this.step.mark();
   }
@@ -229,6 +230,7 @@ export class Player {
     this.distances.show(view);
     this.stage.show(id, this.step.section.dataset.makes ?? "", view);
     if (!changed) return;
+    if (this.panel.tab === "map") this.panel.choose(""); // where it covers the picture that it led to
     this.navigation.show(id);
     // Everything is written; what follows needs the layout.
     window.scrollTo({ top: 0 });

@@ -66,11 +66,11 @@ export function draw(pen, scene) {
   const tallest = Math.max(lr * 1.25, ...list.map(({ step }) => step));
   const X = (/** @type {number} */ g) => left + (Math.log10(g) - low) / (high - low) * (width - 2 * left);
   const Y = (/** @type {number} */ step) => bottom - step / tallest * (bottom - top);
-  heading(pen, left, 18, say("title", { n: list.length.toLocaleString("en") }), list.length < size && !narrow ? say("without", { n: (size - list.length).toLocaleString("en") }) : "");
+  heading(pen, left, 18, say(narrow ? "short_title" : "title", { n: list.length.toLocaleString("en") }), list.length < size && !narrow ? say("without", { n: (size - list.length).toLocaleString("en") }) : "");
   const every = Math.ceil((high - low) / (narrow ? 4 : 10));
   for (let e = low; e <= high; e += every) {
     pen.line([X(10 ** e), bottom, X(10 ** e), bottom + 5], { stroke: "soft", stroke_width: 1 });
-    pen.text(X(10 ** e), bottom + 18, `1e${e < 0 ? "−" : ""}${Math.abs(e)}`, { size: 11, color: "soft", align: "center" });
+    pen.text(X(10 ** e), bottom + 18, `1e${e < 0 ? "−" : ""}${Math.abs(e)}`, { size: 11, color: "soft", align: e === low ? "left" : e + every > high ? "right" : "center" });
   }
   pen.line([left, bottom, width - left, bottom], { stroke: "soft", stroke_width: 1 });
   pen.text(width - left, bottom + 34, say("x"), { size: 11.5, color: "soft", align: "right" });

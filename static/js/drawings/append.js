@@ -30,13 +30,14 @@ export function draw(pen, scene) {
   const right = width - left;
   const chip = (/** @type {string} */ name, /** @type {number} */ n) => ({ text: bare(scene.label(name, 0, n)), under: String(store.value(name, [n])), place: { array: name, index: [n] }, key: `${name} ${n}` });
   const count = store.shape(array)[0];
-  const old = Array.from({ length: store.shape(before)[0] }, (_, n) => chip(before, n));
-  const all = Array.from({ length: count }, (_, n) => ({ ...chip(array, n), lit: n === count - 1, color: /** @type {import("pen").Color} */ (n === count - 1 ? "glow" : "cell") }));
+  const first = Math.max(0, count - Math.max(2, Math.floor((right - left) / 46) - 1)); // of a long sequence the end
+  const old = Array.from({ length: store.shape(before)[0] - first }, (_, n) => chip(before, first + n));
+  const all = Array.from({ length: count - first }, (_, n) => ({ ...chip(array, first + n), lit: first + n === count - 1, color: /** @type {import("pen").Color} */ (first + n === count - 1 ? "glow" : "cell") }));
   const each = placeWidth([old, all], right - left, 130);
   const y = [60, 60 + Math.min(190, height * 0.42)];
-  heading(pen, left, y[0] - 14, scene.say("append.before"));
+  heading(pen, left, y[0] - 14, scene.say("append.before"), first ? scene.say("append.left", { n: first }) : "");
   const a = chips(pen, old, { x: left, y: y[0], each, right, part: scene.part("before") });
-  const fresh = { ...all[count - 1], place: { array: token, index: [] }, key: "new" };
+  const fresh = { ...all[all.length - 1], place: { array: token, index: [] }, key: "new" };
   const b = chips(pen, [fresh], { x: left, y: y[0], each, right, from: old.length + 0.4, part: scene.part("new") });
   if (left + (old.length + 1.4) * each < right) pen.text(left + (old.length + 0.2) * each, y[0] + 22, "+", { size: 20, color: "soft", align: "center", alpha: scene.part("new") });
   heading(pen, left, y[1] - 14, scene.say("append.after", { n: count }));

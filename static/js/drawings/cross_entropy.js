@@ -5,6 +5,7 @@ import { bare } from "dom";
 import { densityOfRow, drawDensity, flag } from "density";
 import { bars, heading } from "bars";
 import { ease } from "scene";
+import { widthOf } from "pen";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
 
@@ -78,7 +79,10 @@ export function draw(pen, scene) {
   const y = line.base + 34;
   const from = line.at(target);
   pen.line([from, y, from + (line.at(level) - from) * gap, y], { stroke: "wrong", stroke_width: 5 });
-  pen.text((from + line.at(level)) / 2, y + 20, say("gap", { loss: scene.number(loss, 4) }), { size: 14, bold: true, color: "wrong", align: "center" });
+  const text = say("gap", { loss: scene.number(loss, 4) });
+  const half = widthOf(text, { size: 14, bold: true }) / 2;
+  const middle = Math.max(left + half, Math.min(right - half, (from + line.at(level)) / 2));
+  pen.text(middle, y + 20, text, { size: 14, bold: true, color: "wrong", align: "center" });
   pen.alpha = ease(scene.part("each"));
   drawEach(pen, scene, [left, y + 44, right - left, height - y - 50], made(scene, "out"), length);
   pen.alpha = 1;

@@ -35,7 +35,7 @@ export function draw(pen, scene) {
   const wide = width - 2 * left;
   const uniform = store.value(round.outcome.uniform, []);
   const chosen = list.find(({ isChosen }) => isChosen);
-  const tall = Math.min(36, height * 0.4 / list.length);
+  const tall = Math.min(36, Math.max(16, (height - 262) / list.length));
   heading(pen, left, 20, scene.say("draw.shares"));
   const label = Math.min(120, Math.max(...list.map(({ name }) => widthOf(name, { size: 13, mono: true }))) + 12);
   const room = wide - label - 70;
@@ -46,9 +46,9 @@ export function draw(pen, scene) {
     pen.bar(left + label, y + 3, Math.max(1, room * p * come), tall - 8, { color: "warm", alpha: 0.9 - 0.22 * (c % 3), place: places.p, key: `share ${c}`, stroke: isChosen ? "accent" : undefined, stroke_width: 2 });
     pen.text(left + label + Math.max(1, room * p * come) + 8, y + tall * 0.62, scene.number(p, 4), { size: 12, mono: true });
   });
-  const y = 34 + list.length * tall + 56;
+  const y = 34 + list.length * tall + 84;
   const end = ease(scene.part("end"));
-  heading(pen, left, y - 14, scene.say("draw.ruler"));
+  heading(pen, left, y - 52, scene.say("draw.ruler"));
   ruler(pen, [left, y, wide, 46], list.map(({ p, name, places, isChosen, c }) => ({ share: p, label: name, place: places.p, key: `ruler ${c}`, lit: isChosen && scene.part("chosen") > 0.5 })), scene, end);
   for (const tick of [0, 0.25, 0.5, 0.75, 1]) {
     pen.line([left + wide * tick, y + 48, left + wide * tick, y + 54], { stroke: "soft", stroke_width: 1 });
@@ -57,7 +57,7 @@ export function draw(pen, scene) {
   needle(pen, scene, { x: left + wide * uniform, y, uniform, array: round.outcome.uniform, left, right: left + wide });
   const got = ease(scene.part("chosen"));
   if (got <= 0 || !chosen) return;
-  const low = Math.min(height - 24, y + 118);
+  const low = Math.min(height - 16, y + 112);
   pen.line([left + wide * uniform, y + 74, left + wide * uniform, low - 24], { stroke: "accent", stroke_width: 2, alpha: got });
   const text = scene.say("draw.chosen", { name: chosen.name, id: chosen.id.toLocaleString("en") });
   const w = widthOf(text, { size: 17, bold: true }) + 28;

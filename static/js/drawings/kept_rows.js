@@ -54,7 +54,7 @@ export function draw(pen, scene) {
     if (isNew) pen.text(left + columns * w - 4, y + tall / 2, scene.say("kept_rows.new"), { size: 12, bold: true, color: "accent", align: "right", alpha: ease(scene.part("new")) });
     else {
       const isSame = Array.from({ length: columns }, (_, d) => d).every((d) => store.value(before, [head, j + shift, d]) === store.value(now, [head, j, d]));
-      pen.text((left + columns * w + right) / 2, y + tall / 2 + 2, isSame ? "=" : "≈", { size: 20, bold: true, align: "center", color: isSame ? "ok" : "warm", alpha: ease(scene.part("compare")) });
+      pen.text((left + columns * w + right) / 2, y + tall / 2 + 2, isSame ? "=" : "≈", { size: 20, bold: true, align: "center", color: isSame ? "ok" : "wrong", alpha: ease(scene.part("compare")) });
     }
   }
   pen.lines(narrow ? 12 : left, 44 + shown * tall + 30, scene.say("kept_rows.saved", { kept: kept - shift, rows, new: rows - kept + shift, head: head + 1 }), width - (narrow ? 24 : left + 20), { size: 13.5, bold: true });
