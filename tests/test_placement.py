@@ -1,6 +1,6 @@
 """The placed picture as geometry: what stands left, above and in line follows from letters alone.
 
-`static/js/placement.js` and `arrange.js` know no kind, so whatever equations one makes up get a picture: rows level with
+`static/js/placement.js` and `arrange.js` know no kind, so any equation one makes up gets a picture: rows level with
 rows, columns over columns, no box over another, all within the window.
 """
 

@@ -4,6 +4,8 @@ import { place } from "placement";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("arrange").Placed} Placed @typedef {import("placement").Box} Box */
 
+const SHOWN = 6; // of the largest, where an axis is folded
+
 /** @type {WeakMap<Equation[], import("placement").Placement>} */
 const placements = new WeakMap();
 
@@ -66,12 +68,32 @@ function largestPlaces(values, scene, axis) {
   const shape = scene.store.shape(scene.array);
   if (axis < 0 || shape[axis] < 200) return [];
   const after = shape.slice(axis + 1).reduce((a, b) => a * b, 1);
-  const best = new Float64Array(shape[axis]);
-  for (let flat = 0; flat < values.length; flat++) {
-    const i = Math.floor(flat / after) % shape[axis];
-    if (Math.abs(values[flat]) > best[i]) best[i] = Math.abs(values[flat]);
-  }
-  return Array.from(best.keys()).filter((i) => best[i] > 0).sort((a, b) => best[b] - best[a]).slice(0, 6);
+  return scene.once(`largest places ${axis}`, () => {
+    const best = new Float64Array(shape[axis]);
+    let flat = 0;
+    while (flat < values.length) {
+      for (let i = 0; i < shape[axis]; i++) {
+        for (let k = 0; k < after; k++) best[i] = Math.max(best[i], Math.abs(values[flat++]));
+      }
+    }
+    return highest(best);
+  });
+}
+
+/**
+ * The places of the six largest numbers above zero, largest first.
+ * @param {Float64Array} sizes
+ */
+function highest(sizes) {
+  /** @type {number[]} */
+  const found = [];
+  sizes.forEach((size, i) => {
+    if (!(size > 0) || (found.length === SHOWN && size <= sizes[found[SHOWN - 1]])) return;
+    const at = found.findIndex((other) => sizes[other] < size);
+    found.splice(at < 0 ? found.length : at, 0, i);
+    if (found.length > SHOWN) found.pop();
+  });
+  return found;
 }
 
 /**

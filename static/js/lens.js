@@ -34,9 +34,13 @@ export class Lens {
     this.shown = key;
     this.element.hidden = false;
     const { offsetWidth: w, offsetHeight: tall } = this.element;
-    const x = Math.max(4, Math.min(scene.width - w - 4, shape.x + shape.w / 2 - w / 2));
-    const above = shape.y - tall - GAP;
-    this.element.style.transform = `translate(${x}px, ${above > 0 ? above : shape.y + shape.h + GAP}px)`;
+    const [x, y] = beside(shape, w, tall, scene);
+    this.element.style.transform = `translate(${x}px, ${y + this.top()}px)`;
+  }
+
+  /** How far below the top of the figure the picture begins. */
+  top() {
+    return this.element.parentElement?.querySelector("canvas")?.offsetTop ?? 0;
   }
 
   /**
@@ -72,4 +76,20 @@ export class Lens {
     };
     return h("div", { class: "around" }, [-1, 0, 1].flatMap((dy) => [-1, 0, 1].map((dx) => h("i", { class: dx || dy ? null : "here" }, at(dy, dx)))));
   }
+}
+
+/**
+ * Above what is pointed at, which a finger does not cover; else below it, else at the side with more room.
+ * @param {Shape} shape
+ * @param {number} w of the lens
+ * @param {number} tall
+ * @param {{ width: number, height: number }} picture
+ */
+function beside(shape, w, tall, { width, height }) {
+  const isDot = shape.kind === "dot";
+  const [left, top, right, bottom] = isDot ? [shape.x - shape.w, shape.y - shape.w, shape.x + shape.w, shape.y + shape.w] : [shape.x, shape.y, shape.x + shape.w, shape.y + shape.h];
+  const x = Math.max(4, Math.min(width - w - 4, (left + right) / 2 - w / 2));
+  if (top - tall - GAP >= 4) return [x, top - tall - GAP];
+  if (bottom + GAP + tall <= height - 4) return [x, bottom + GAP];
+  return [left > width - right ? Math.max(4, left - w - GAP) : Math.min(width - w - 4, right + GAP), Math.max(4, Math.min(height - tall - 4, top))];
 }

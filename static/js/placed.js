@@ -71,20 +71,33 @@ function arrangementOf(scene) {
  * @param {{ cell: [number, number], digits: number, size: number, lit: (number | null)[], isOut: boolean }} how
  */
 function drawCells(pen, placed, scene, { cell: [cw, ch], digits, size, lit, isOut }) {
-  const { box, x, y, rows, columns } = placed;
+  const { box } = placed;
+  const runs = runsIn(placed, lit);
   const array = scene.operand(box.name);
   const { dtype } = array ? scene.store.array(array) : { dtype: "float64" };
   const largest = scene.once(`largest ${box.name}`, () => largestOf(placed, scene, lit));
-  const runs = runsIn(placed, lit);
   const bystander = 1 - 0.72 * scene.part("read") * (1 - scene.part("land"));
-  rows.list.forEach((row, n) => columns.list.forEach((column, m) => {
+  for (const { x, y, row, m, index, isLit, value, key } of scene.once(`cells ${box.name}`, () => cellsOf(placed, scene, lit, [cw, ch]))) {
+    const alpha = isOut ? shown(scene, isLit, row === lit[box.down ?? -1] || box.down === null, m, placed.columns.list.length) : isLit ? 1 : bystander;
+    if (alpha < 1 && isOut) pen.cell(x, y, cw, ch, 0, { largest: 1, alpha: 1 - alpha });
+    pen.cell(x, y, cw, ch, value, { largest, dtype, digits, size, lit: isLit && !runs, bold: isLit, alpha, key, place: array ? { array, index } : undefined });
+  }
+}
+
+/**
+ * The cells of a box, with their numbers.
+ * @param {Placed} placed
+ * @param {Scene} scene
+ * @param {(number | null)[]} lit
+ * @param {[number, number]} cell
+ */
+function cellsOf(placed, scene, lit, [cw, ch]) {
+  const { box, x, y, rows, columns } = placed;
+  const name = scene.operand(box.name) ?? `${scene.array} ${box.name}`;
+  return rows.list.flatMap((row, n) => columns.list.map((column, m) => {
     const index = indexAt(placed, lit, row, column);
     const isLit = box.axes.every((_, axis) => lit[axis] === null || lit[axis] === index[axis]);
-    const alpha = isOut ? shown(scene, isLit, row === lit[box.down ?? -1] || box.down === null, m, columns.list.length) : isLit ? 1 : bystander;
-    const at = [x + offset(columns, m) * cw, y + offset(rows, n) * ch];
-    if (alpha < 1 && isOut) pen.cell(at[0], at[1], cw, ch, 0, { largest: 1, alpha: 1 - alpha });
-    pen.cell(at[0], at[1], cw, ch, scene.value(box.name, index), { largest, dtype, digits, size, lit: isLit && !runs, bold: isLit, alpha,
-      key: `${array ?? `${scene.array} ${box.name}`} ${index}`, place: array ? { array, index } : undefined });
+    return { x: x + offset(columns, m) * cw, y: y + offset(rows, n) * ch, row, m, index, isLit, value: scene.value(box.name, index), key: `${name} ${index}` };
   }));
 }
 

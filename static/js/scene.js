@@ -5,6 +5,8 @@ import { fill } from "dom";
 import { compact } from "format";
 import { Working } from "working";
 
+const MOST_TERMS = 200_000; // that are added up for a picture: it must come at once
+
 /**
  * A move of a picture: what it is called in the drawing, how long it takes, and half a sentence.
  * @typedef {{ name: string, ms: number, say: string }} Move
@@ -125,6 +127,8 @@ export class Scene {
     return this.once("working", () => {
       const { computation, operation, store } = this;
       if (!computation || !operation) return null;
+      const summed = Object.entries(computation.sizes).filter(([letter]) => !(letter in this.letters));
+      if (summed.reduce((product, [, size]) => product * size, 1) > MOST_TERMS) return null;
       return new Working(computation, store, store.outline.symbols[operation.notation]).explain(this.index).lines.at(-1) ?? null;
     });
   }

@@ -163,6 +163,7 @@ export class Stage {
     const scene = new Scene({ store, words, step, titles: this.player.texts, array: this.array, index: this.index(), width: this.width, height: this.height,
       digits: digits === "all" ? 6 : Math.min(digits, 4) });
     this.scene = scene;
+    this.which.layers(scene, (index) => this.player.lookAt({ array: scene.array, index }));
     this.host.dataset.picture = this.id;
     const drawing = drawingFor(scene);
     const names = namesFor(scene, drawing);

@@ -1,4 +1,4 @@
-// Which of a step's arrays the picture shows: a step may make several.
+// Which of a step's arrays the picture shows, and which layer of it: a step may make several, and each may have heads.
 
 import { h } from "dom";
 
@@ -7,6 +7,8 @@ export class Which {
   constructor(look) {
     this.look = look;
     this.element = h("div", { class: "which", role: "group" });
+    /** @type {HTMLElement[]} */
+    this.arrays = [];
   }
 
   /**
@@ -15,12 +17,37 @@ export class Which {
    * @param {Words} words
    */
   show(names, chosen, words) {
-    this.element.hidden = names.length < 2;
     this.element.setAttribute("aria-label", words.makes);
-    if (names.length < 2) { this.element.replaceChildren(); return; }
     const short = tails(names);
-    if (names.length > 5) this.element.replaceChildren(this.select(names, short, chosen, words));
-    else this.element.replaceChildren(...names.map((name, i) => this.button(name, short[i], chosen)));
+    this.arrays = names.length < 2 ? [] : names.length > 5 ? [this.select(names, short, chosen, words)] : names.map((name, i) => this.button(name, short[i], chosen));
+    this.put([]);
+  }
+
+  /** @param {HTMLElement[]} layers */
+  put(layers) {
+    this.element.replaceChildren(...this.arrays, ...layers);
+    this.element.hidden = !this.element.children.length;
+  }
+
+  /**
+   * The layers of the array, such as its heads: one is shown, the others are a press away.
+   * @param {import("scene").Scene} scene
+   * @param {(index: number[]) => void} choose
+   */
+  layers(scene, choose) {
+    const { store, words, array, index } = scene;
+    if (!store.has(array)) { this.put([]); return; }
+    const { axes, shape } = store.array(array);
+    this.put(axes.slice(0, -2).flatMap((axis, i) => /** @type {HTMLElement[]} */ (layer(axis, i))));
+    /** @param {string} axis @param {number} i */
+    function layer(axis, i) {
+      if (shape[i] < 2) return [];
+      const name = words[`axis.${axis}`] ?? axis;
+      const options = Array.from({ length: shape[i] }, (_, k) => h("option", { value: k, selected: k === index[i] }, `${name} ${scene.label(array, i, k)}`));
+      if (shape[i] > 4) return [h("select", { "aria-label": name, onchange: (event) => choose(index.with(i, Number(event.target.value))) }, options)];
+      return options.map((option, k) => h("button", { type: "button", class: "chip", "aria-pressed": String(k === index[i]),
+        onclick: () => choose(index.with(i, k)) }, option.textContent));
+    }
   }
 
   /**
@@ -30,7 +57,7 @@ export class Which {
    */
   button(name, text, chosen) {
     return h("button", { type: "button", class: "chip", title: name, "aria-pressed": String(name === chosen), onclick: () => {
-      for (const other of this.element.children) other.setAttribute("aria-pressed", String(other.getAttribute("title") === name));
+      for (const other of this.arrays) other.setAttribute("aria-pressed", String(other.getAttribute("title") === name));
       this.look(name);
     } }, text);
   }
