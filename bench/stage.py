@@ -43,6 +43,7 @@ LOOK = """async (step) => {
 
 
 def pages(browser: Browser, site: Path, window: tuple[int, int], theme: str, chosen: str) -> list[tuple[str, Page]]:
+    """Every page of a route, opened at its first step, by its name; `chosen`: of one language alone."""
     found = []
     for route in (*ROUTES, *MORE_ROUTES):
         for language in languages():

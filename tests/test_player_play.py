@@ -63,7 +63,7 @@ def test_play_goes_on_by_itself_and_stops(page, site, training_trace):
 TOUCHES = {
     "a slider": lambda page: page.locator("#progress").press("ArrowRight"),
     "a slider of updates": lambda page: page.locator(".step.current .updates input").press("ArrowRight"),
-    "Watch": lambda page: page.locator(".step.current .watch button").first.click(),
+    "Watch": lambda page: page.locator(".watch-moves").click(),
     "a number": lambda page: page.locator(".step.current .made td[data-r]").first.click(),
     "a number, by keys": lambda page: page.locator(".step.current .made td[tabindex='0']").first.press("Enter"),
     "a number, by space": lambda page: page.locator(".step.current .made td[tabindex='0']").first.press(" "),

@@ -1,6 +1,5 @@
 // Parts that several drawings share.
 
-import { bare } from "dom";
 import { widthOf } from "pen";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
@@ -49,7 +48,7 @@ export function bars(pen, [x, y, width, height], list, { largest, zero = 1, grow
  * @param {string[]} texts
  * @param {number} size
  */
-export function widest(texts, size) {
+function widest(texts, size) {
   return Math.max(0, ...texts.map((text) => widthOf(text, { size }))) + 4;
 }
 
@@ -72,54 +71,4 @@ export function ruler(pen, [x, y, width, height], list, scene, grow = 1) {
     }
     at += w;
   });
-}
-
-/**
- * The places of the last axis of a row: values with labels.
- * @param {Scene} scene
- * @param {string} array
- * @param {number[]} row the index without the last axis
- */
-export function rowOf(scene, array, row) {
-  const { store } = scene;
-  const shape = store.shape(array);
-  const axis = shape.length - 1;
-  return Array.from({ length: shape[axis] }, (_, i) => {
-    const index = [...row, i];
-    return { i, index, value: store.value(array, index), label: bare(scene.label(array, axis, i)), place: { array, index }, key: `${array} ${index}` };
-  });
-}
-
-/**
- * All rows of a layer, small: cells with the labels of their rows; the chosen row is framed.
- * @param {Pen} pen
- * @param {[number, number, number, number]} box
- * @param {Scene} scene
- * @param {string} array
- * @param {number[]} index chosen
- * @param {number} [digits]
- */
-export function sheet(pen, [x, y, width, height], scene, array, index, digits = 2) {
-  const { store } = scene;
-  const shape = store.shape(array);
-  if (shape.length < 2) return 0;
-  const [rows, columns] = shape.slice(-2);
-  const before = index.slice(0, -2);
-  const names = Array.from({ length: rows }, (_, t) => bare(scene.label(array, shape.length - 2, t)));
-  const left = Math.min(70, widest(names, 11.5) + 4);
-  const shown = Math.min(rows, Math.floor(height / 9));
-  const some = Math.min(columns, Math.floor((width - left) / 4));
-  const [w, h] = [Math.min(52, (width - left) / some), Math.min(24, height / shown)];
-  const largest = store.largest(array);
-  const { dtype } = store.array(array);
-  for (let t = 0; t < shown; t++) {
-    if (h >= 11) pen.text(x + left - 6, y + (t + 0.5) * h + 4, names[t], { size: 11.5, color: t === index.at(-2) ? "accent" : "soft", align: "right" });
-    for (let d = 0; d < some; d++) {
-      const at = [...before, t, d];
-      pen.cell(x + left + d * w, y + t * h, w, h, store.value(array, at), { largest, dtype, digits: w > 44 && h > 14 ? digits : 0, key: `${array} ${at}`, place: { array, index: at }, lit: t === index.at(-2) && d === index.at(-1) });
-    }
-  }
-  const t = index.at(-2) ?? 0;
-  if (t < shown) pen.bar(x + left - 1, y + t * h, some * w + 2, h, { color: "tint", stroke: "accent", stroke_width: 1.5, radius: 3, frame: true });
-  return left + some * w;
 }

@@ -21,7 +21,7 @@ const BINS = 90;
  * @param {number} count
  * @returns {Density}
  */
-export function densityOf(values, from, count) {
+function densityOf(values, from, count) {
   let low = Infinity;
   let high = -Infinity;
   for (let i = from; i < from + count; i++) {

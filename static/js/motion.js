@@ -125,7 +125,7 @@ export class Motion {
  * @param {number} duration ms
  * @param {Set<Element>} copies
  */
-export function fly(from, to, duration, copies) {
+function fly(from, to, duration, copies) {
   const a = from.getBoundingClientRect();
   const b = to.getBoundingClientRect();
   if (!a.width || !b.width) return;

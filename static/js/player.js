@@ -274,14 +274,11 @@ export class Player {
     }
     const place = this.store.array(opened.array).axes.indexOf(axis);
     if (place < 0 || opened.index[place] === i) return;
-    const address = this.link({ array: opened.array, index: opened.index.with(place, i) }, this.current);
-    this.follow(address, true);
+    this.follow(this.link({ array: opened.array, index: opened.index.with(place, i) }, this.current), true);
   }
 
   /** @param {string} step */
-  title(step) {
-    return this.texts.title(step);
-  }
+  title(step) { return this.texts.title(step); }
 
   /**
    * The address of a step, no number open.

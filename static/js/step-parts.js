@@ -5,7 +5,6 @@ import { all, first, h } from "dom";
 import { exercise } from "exercise";
 import { playground } from "playground";
 import { ArrayTable } from "table";
-import { Watch } from "watch";
 
 const SMALL = 1200; // operands of more numbers than this are folded until asked for
 
@@ -23,15 +22,11 @@ export class StepParts {
     this.tables = new Map(); // array → its tables
     /** @type {import("charts").Series | null} */
     this.series = null;
-    /** @type {Watch | null} */
-    this.watching = null;
     this.small = SMALL;
   }
 
   /** Tables for every array of the step: what is given, what each part reads, what it makes. */
   draw() {
-    this.watching?.stop();
-    this.watching = null;
     this.tables.clear();
     const parts = all(this.section, ".part").map((part) => ({ part, name: part.dataset.array ?? "" }));
     this.drawCharts(parts.map(({ name }) => name));
@@ -41,7 +36,6 @@ export class StepParts {
   }
 
   pause() {
-    this.watching?.stop();
     this.series?.pause();
   }
 
@@ -68,8 +62,6 @@ export class StepParts {
     if (!box) return;
     box.replaceChildren(...this.operandTables(name));
     part.querySelector(".exercise")?.remove();
-    part.querySelector(".watch")?.remove();
-    first(part, ".equation").before(this.watchFor(name).element);
     part.append(this.exerciseFor(name));
   }
 
@@ -121,38 +113,6 @@ export class StepParts {
       open: (place) => player.open(place),
       later: (run) => this.step.later.add(run),
     };
-  }
-
-  /**
-   * Buttons that show what a whole operation does, move by move.
-   * @param {string} array
-   */
-  watchFor(array) {
-    const { player } = this;
-    return new Watch({
-      store: player.store, words: player.words, array, pace: player.pace,
-      choice: (axis) => player.choice.get(axis),
-      cells: (place) => this.step.cells(place.array, place.index),
-      light: (reads) => {
-        for (const read of reads?.slice(0, 1) ?? []) this.tablesOf(read.array).forEach((table) => table.wantIndex(read.index));
-        player.opened.light(reads);
-      },
-      prepare: (names) => this.showOperands(array, names),
-      begin: (watch) => { if (this.watching !== watch) this.watching?.stop(); this.watching = watch; },
-    });
-  }
-
-  /**
-   * Unfold the tables that an operation reads, with their numbers.
-   * @param {string} array
-   * @param {string[]} names
-   */
-  async showOperands(array, names) {
-    const folded = all(this.section, `.part[data-array="${CSS.escape(array)}"] .operands details`);
-    for (const details of folded) /** @type {HTMLDetailsElement} */ (details).open = true;
-    await Promise.all(names.map((name) => this.player.store.ready(name)));
-    this.step.later.finish();
-    await new Promise((resolve) => { requestAnimationFrame(() => setTimeout(resolve)); });
   }
 
   /**
