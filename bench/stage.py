@@ -32,7 +32,8 @@ LOOK = """async (step) => {
     const stage = pictures.host.stage;
     location.hash = `#step=${encodeURIComponent(step)}`;
     const start = performance.now();
-    const ready = () => stage.scene?.step.id === step && stage.shapes.length && !pictures.host.classList.contains("waiting");
+    const ready = () => stage.scene?.step.id === step && stage.shapes.length
+        && !pictures.host.classList.contains("waiting");
     while (!ready() && performance.now() - start < 20000) await new Promise((done) => setTimeout(done, 8));
     const box = pictures.host.querySelector("canvas").getBoundingClientRect();
     const inWindow = box.left >= 0 && box.top >= 0 && box.right <= innerWidth && box.bottom <= innerHeight
@@ -84,7 +85,8 @@ def main(site: Path | None, every: int, language: str) -> None:
                     right = sum(not one["problems"] for _, one in seen)
                     worst = min(worst, whole / len(seen), right / len(seen))
                     table.add_row(f"{window[0]}×{window[1]}", theme, name, str(len(seen)), str(whole), str(right))
-                    faults.update(f"{window[0]} {step}: {problem}" for step, one in seen for problem in one["problems"][:2])
+                    faults.update(f"{window[0]} {step}: {problem}" for step, one in seen
+                                  for problem in one["problems"][:2])
                     faults.update(f"{window[0]} {step}: not whole" for step, one in seen if not one["whole"])
                     page.close()
         browser.close()

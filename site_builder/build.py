@@ -12,7 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jinja2
 
@@ -21,7 +21,7 @@ from site_builder.controls import controls, home_data
 from site_builder.experiments import read_experiments, tell
 from site_builder.experiments_page import shown
 from site_builder.frame import language_links, page_links
-from site_builder.home import chapter_lists, route_card, states
+from site_builder.home import EXAMPLE, chapter_lists, class_tours, route_card, states
 from site_builder.language import Language, languages
 from site_builder.modules import ENTRY, modules_script, policy
 from site_builder.network_map import Map, network_map
@@ -79,8 +79,9 @@ def _write_site(traces: Path, folder: Path) -> None:
     written = [one for one in _side_by_side(jobs) if one is not None]
     check_set(traces, {route: origin for route, (origin, _) in zip(site.routes, written, strict=True)})
     for language in languages().values():
-        _write_home(site, language, {route: told[language.code] for route, (_, told) in
-                                     zip(site.routes, written, strict=True)})
+        of_routes = {route: told[language.code] for route, (_, told) in zip(site.routes, written, strict=True)}
+        _write_home(site, language, of_routes)
+        _write_class_page(site, language, of_routes)
     site.write("index.html", "index.html", languages=list(languages().values()))
     styles = [language.style for language in languages().values()]
     styles += [(STATIC / "css" / f"{name}.css").read_text(encoding="utf-8") for name in STYLES]
@@ -140,6 +141,7 @@ class _Told:
 
     prose: dict[str, tuple[str, str]]  # key → title, HTML
     chapters: list[tuple[str, str]]  # the first step of each, and its title
+    tour: list[dict[str, Any]]
     map: Map
     wide_map: Map
 
@@ -160,12 +162,23 @@ def _write_route_page(site: _Site, parts: Parts, language: Language) -> _Told:
     chapters = route_chapters(parts, language)
     titles = {step.id: step.title for chapter in chapters for step in chapter.steps}
     small = network_map(trace, titles, strings)
+    stops = tour(parts, language)
     total = sum(len(chapter.stops) for chapter in chapters)
     site.page(f"{route}.html", "route.html", language, page=route, chapters=chapters, total=total, titles=titles,
-              map=small, controls=controls(route, ROOT, strings, tour(parts, language)), entry=ENTRY)
+              map=small, controls=controls(route, ROOT, strings, stops), entry=ENTRY)
     return _Told(told(parts, language, HOME_PROSE.get(route, [])),
-                 [(chapter.steps[0].id, chapter.title) for chapter in chapters],
+                 [(chapter.steps[0].id, chapter.title) for chapter in chapters], stops,
                  small, network_map(trace, titles, strings, columns=True))
+
+
+def _write_class_page(site: _Site, language: Language, told: dict[str, _Told]) -> None:
+    """How the pages are used in a class: presentation, a link to a stop, a step within another page."""
+    strings = Strings(language)
+    tours = class_tours({route: one.tour for route, one in told.items()})
+    example = next((stop for tour in tours for stop in tour.stops if stop.name == EXAMPLE), None)
+    if example:
+        site.page("teach.html", "teach.html", language, tours=tours, example=example, entry=ENTRY,
+                  script_data=home_data(ROOT, strings))
 
 
 def _write_experiments(site: _Site) -> None:

@@ -1,9 +1,12 @@
 """What the home page shows: the two routes, the states that each of them changes, every chapter."""
 
 from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
 
 from site_builder.strings import Strings
 
+EXAMPLE = "softmax"  # the stop that a page of one's own shows
 STATES = ("parameters", "optimizer", "activations", "sequence")
 # Route → what its picture shows from left to right, and what goes back from the last to the first.
 ROADS = {"training": (("network", "chapter.loss", "chapter.adamw"), "state.parameters"),
@@ -19,6 +22,24 @@ class RouteCard:
     body: str
     label: str
     start: str
+
+
+@dataclass
+class ClassStop:
+    """A stop of a tour, with its address from a page of the same language."""
+
+    name: str
+    step: str
+    title: str
+    address: str
+
+
+@dataclass
+class ClassTour:
+    """The stops of a route."""
+
+    route: str
+    stops: list[ClassStop]
 
 
 @dataclass
@@ -44,6 +65,17 @@ def route_card(route: str, title: str, body: str, strings: Strings) -> RouteCard
     words, back = ROADS[route]
     label = f"{' → '.join(strings(word) for word in words)} ↺ {strings(back)}"
     return RouteCard(route, title, body, label, strings(f"start_{route}"))
+
+
+def class_tours(tours: dict[str, list[dict[str, Any]]]) -> list[ClassTour]:
+    """The tours that there are, with the addresses of their stops."""
+    return [ClassTour(route, [_class_stop(route, stop) for stop in stops]) for route, stops in tours.items() if stops]
+
+
+def _class_stop(route: str, stop: dict[str, Any]) -> ClassStop:
+    view = "" if stop["view"] == "step" else f"&view={stop['view']}"
+    step = quote(stop["step"], safe="")
+    return ClassStop(stop["name"], step, stop["title"], f"{route}.html#step={step}{view}&tour={stop['name']}")
 
 
 def states(strings: Strings) -> list[State]:

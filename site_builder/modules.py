@@ -43,7 +43,7 @@ def policy() -> str:
     texts = [import_map(), ENTRY, *_modules(SOURCES).values()]
     hashes = " ".join(f"'{sha256(text)}'" for text in texts)
     return (f"default-src 'none'; script-src 'self' {hashes}; style-src 'self'; img-src 'self' data:; "
-            "base-uri 'none'; form-action 'none'")
+            "frame-src 'self'; base-uri 'none'; form-action 'none'")
 
 
 def sha256(text: str) -> str:

@@ -32,11 +32,13 @@ export function drawingFor(scene) {
 }
 
 /**
- * What a drawing for a step is called: its kind, or its role where its operations are of several kinds.
+ * What a drawing for a step is called: its kind, or its role where its operations are of several kinds. A step back has
+ * one of its own; with a cache roles are whole parts of the model, some of them called as a kind is.
  * @param {StepOutline} step
  */
-function nameOf({ kind, role }) {
-  return kind ?? role ?? "";
+function nameOf({ kind, role, direction, pass }) {
+  const name = kind ?? (pass === "cached" ? "" : role) ?? "";
+  return direction === "backward" ? `${name}_backward` : name;
 }
 
 /**

@@ -1,6 +1,7 @@
-// What a page with pictures starts with: a route's player, or the two routes of the home page.
+// What a page with pictures starts with: a route's player, the two routes of the home page, or steps within a page.
 
 import { byId } from "dom";
+import { asked, embed, follow } from "embed";
 import { startHome } from "home";
 import { Player } from "player";
 import { Store } from "store";
@@ -9,7 +10,15 @@ import { Store } from "store";
 const page = JSON.parse(byId("page", HTMLScriptElement).text);
 if (page.route) {
   const store = await Store.open(page.route, page.root);
-  window.twoRoutes.start(() => new Player(store, page.words, page.tour).start());
+  const player = new Player(store, page.words, page.tour);
+  window.twoRoutes.start(() => {
+    player.start();
+    if (asked("embed")) embed();
+    document.documentElement.classList.toggle("presenting", asked("present"));
+  });
 } else {
-  window.twoRoutes.start(() => { startHome(page.words, page.root); });
+  window.twoRoutes.start(() => {
+    follow();
+    startHome(page.words, page.root);
+  });
 }
