@@ -69,7 +69,16 @@ _COMMENT = re.compile(r"""
 
 def without_comments(text: str) -> str:
     """A module without what is said to people and to the type checker, a third of it; its lines keep their numbers."""
-    return _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
+    return _flush(_COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text))
+
+
+def _flush(text: str) -> str:
+    """Lines without the blanks in front of them, but for those of a text over several lines."""
+    lines, inside = [], False
+    for line in text.split("\n"):
+        lines.append(line if inside else line.lstrip(" "))
+        inside ^= line.count("`") % 2 == 1
+    return "\n".join(lines)
 
 
 def drawings_module(folder: Path = SOURCES) -> str:
