@@ -5,6 +5,8 @@ import { FACES, fontOf } from "pen";
 /** @typedef {import("pen").Shape} Shape @typedef {import("pen").Color} Color */
 
 const STEPS = 48; // of strength
+const ROUND = 13; // px: smaller cells have no rounded corners and no line round them, which thousands of them would pay for
+let lastFont = ""; // a font that is set again is read again
 const FADE = 0.62; // the strongest colour of a cell: its number must stay readable
 
 /** The colours of the page as it is shown now. */
@@ -71,6 +73,7 @@ function contrast(a, b) {
  */
 export function render(context, shapes, theme) {
   context.textBaseline = "alphabetic";
+  lastFont = "";
   for (const shape of shapes) {
     context.globalAlpha = shape.alpha;
     if (shape.kind === "cell") drawCell(context, shape, theme);
@@ -93,13 +96,14 @@ function drawCell(context, shape, theme) {
   const colors = strength === undefined || masked ? null : theme.cell(strength);
   context.fillStyle = colors ? colors.fill : theme.color(masked ? "tint" : shape.color ?? "cell");
   if (shape.frame) context.fillStyle = "transparent";
-  if (w < 6 || h < 6) context.fillRect(x, y, w, h);
+  const isSmall = w < ROUND || h < ROUND;
+  if (isSmall) context.fillRect(x, y, w, h);
   else {
     context.beginPath();
     context.roundRect(x, y, w, h, Math.min(radius, w / 2, h / 2));
     context.fill();
   }
-  if (shape.stroke || (colors && w > 9)) {
+  if (shape.stroke || (colors && !isSmall)) {
     context.strokeStyle = theme.color(shape.stroke ?? "line");
     context.lineWidth = shape.stroke ? shape.stroke_width ?? 1 : 0.6;
     context.beginPath();
@@ -117,7 +121,8 @@ function drawCell(context, shape, theme) {
  * @param {string} color
  */
 function drawText(context, shape, x, y, color) {
-  context.font = fontOf(shape);
+  const font = fontOf(shape);
+  if (font !== lastFont) { context.font = font; lastFont = font; }
   context.textAlign = shape.align ?? "left";
   context.fillStyle = color;
   context.fillText(shape.text ?? "", x, y);

@@ -43,6 +43,7 @@ export function draw(pen, scene) {
     drawTitle(pen, placed, scene, signs[i]);
     drawHeads(pen, placed, arrangement, scene);
     drawCells(pen, placed, scene, { cell: arrangement.cell, digits, size, lit: lit[i], isOut: placed === main });
+    pen.line(frameOf(placed.x, placed.y, placed.x + placed.width, placed.y + placed.height), { stroke_width: 1 }); // zeros are pale
     drawBreaks(pen, placed, arrangement.cell);
     if (placed !== main || scene.part("land") >= 1) outline(pen, placed, lit[i], arrangement.cell);
   });
@@ -189,7 +190,18 @@ function outline(pen, placed, lit, cell) {
   const [left, top] = cellAt(placed, lit, cell);
   const [x0, x1] = column === null ? [x, x + width] : [left, left + cell[0]];
   const [y0, y1] = row === null ? [y, y + height] : [top, top + cell[1]];
-  pen.line([x0, y0, x1, y0, x1, y1, x0, y1, x0, y0], { stroke: "accent", stroke_width: 2 });
+  pen.line(frameOf(x0, y0, x1, y1), { stroke: "accent", stroke_width: 2 });
+}
+
+/**
+ * The corners of a box, round to the first.
+ * @param {number} x0
+ * @param {number} y0
+ * @param {number} x1
+ * @param {number} y1
+ */
+function frameOf(x0, y0, x1, y1) {
+  return [x0, y0, x1, y0, x1, y1, x0, y1, x0, y0];
 }
 
 /**
