@@ -158,7 +158,6 @@ def test_from_a_server(new_page, site, training_trace):
         base = f"http://127.0.0.1:{server.server_port}/"
         page = new_page(allowed=(base, "data:", "blob:"))
         page.goto(base)
-        page.locator('a[href="en/index.html"]').click()
         page.wait_for_url("**/en/index.html")
         page.locator('main a[href="training.html"]').first.click()
         page.add_init_script(TOOLS)

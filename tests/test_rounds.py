@@ -271,6 +271,7 @@ def test_a_long_table_sorted_by_value(generation, generation_trace):
     assert (number["index"], number["verdict"]) == ([0, int(logits.argmax())], "verdict ok")
     assert number["big"] == shortest(logits.max())
     assert rows.first.locator("td").get_attribute("class").endswith("sel")
+    generation.click('#ledger [data-tab="tables"]')
     search = box.locator("input[type=search]")
     search.fill("254")
     search.press("Enter")

@@ -127,12 +127,13 @@ def test_what_scripts_write_is_chinese_too(page, site, recorded, route):
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_text_is_set_in_a_face_of_its_language(page, site, language):
     """The face that Chromium takes: a Chinese one for Chinese text alone."""
+    page.add_init_script("localStorage['two-routes.panel'] = 'words'")
     visit(page, address(site, "training", language, "#step=grad.loss"))
     session = page.context.new_cdp_session(page)
     session.send("DOM.enable")
     session.send("CSS.enable")
     root = session.send("DOM.getDocument")["root"]["nodeId"]
-    for selector in (".step.current h2", ".step.current .say p", ".step.current .misread p:last-child"):
+    for selector in ("#step-title", ".step.current .say p", ".step.current .misread p:last-child"):
         node = session.send("DOM.querySelector", {"nodeId": root, "selector": selector})["nodeId"]
         fonts = session.send("CSS.getPlatformFontsForNode", {"nodeId": node})["fonts"]
         most = max(fonts, key=lambda font: font["glyphCount"])["familyName"]

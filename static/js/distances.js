@@ -24,7 +24,7 @@ export class Distances {
     const chapter = player.texts.where(this.firstOf(id));
     const number = line.number(id) + 1;
     const steps = [[words["distance.route"], "route"], [chapter, "chapter"], [fill(words.step_of, { n: number, total: line.stops.length }), null]];
-    this.host.replaceChildren(...steps.flatMap(([text, own], i) => [i ? " › " : "", own === view ? h("b", { "aria-current": "true" }, text)
+    this.host.replaceChildren(...steps.flatMap(([text, own], i) => [i ? " › " : "", own === view ? h("span", { "aria-current": "true" }, text)
       : h("a", { href: write({ step: id, view: /** @type {View | null} */ (own), digits: player.digits }) }, text)]));
     const title = byId("step-title", HTMLElement);
     const sentence = byId("sentence", HTMLElement);

@@ -10,9 +10,8 @@ import { Store } from "store";
 const page = JSON.parse(byId("page", HTMLScriptElement).text);
 if (page.route) {
   const store = await Store.open(page.route, page.root);
-  const player = new Player(store, page.words, page.tour);
   window.twoRoutes.start(() => {
-    player.start();
+    new Player(store, page.words, page.tour).start(); // once boot.js has put the texts back
     if (asked("embed")) embed();
     document.documentElement.classList.toggle("presenting", asked("present"));
   });

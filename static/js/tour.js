@@ -29,7 +29,10 @@ export class Tour {
       h("div", { class: "tour-go" }, this.play, h("button", { type: "button", class: "chip", onclick: () => this.leave() }, words["tour.leave"]), this.back, this.next));
     document.addEventListener("keydown", (event) => this.press(event), true);
     document.addEventListener("pointerdown", (event) => { if (!this.element.contains(/** @type {Node} */ (event.target))) this.stop(); }, true);
-    for (const link of all(document, "[data-tour]")) link.hidden = !stops.length;
+    for (const button of all(document, "[data-tour]")) {
+      button.hidden = !stops.length;
+      button.addEventListener("click", () => this.go(0));
+    }
   }
 
   get active() {
