@@ -26,7 +26,7 @@ export function drawingFor(scene) {
   const { operation, step } = scene;
   // What shows an operation does not show its gradient: that is another picture, by another name.
   const back = operation?.is_gradient ? "_backward" : "";
-  const names = [nameOf(step) + (step.direction === "backward" ? "_backward" : back), operation ? operation.kind + back : ""];
+  const names = [nameOf(step), operation ? operation.kind + back : ""];
   const own = names.map((name) => (Object.hasOwn(DRAWINGS, name) ? DRAWINGS[name] : null)).find((drawing) => drawing && (drawing.suits?.(scene) ?? true));
   return own ?? (operation ? placed : given);
 }

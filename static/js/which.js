@@ -82,6 +82,6 @@ export class Which {
 function tails(names) {
   const parts = names.map((name) => name.split("."));
   let same = 0;
-  while (parts.every((part) => part.length > same + 1 && part[same] === parts[0][same])) same += 1;
+  while (parts.length && parts.every((part) => part.length > same + 1 && part[same] === parts[0][same])) same += 1;
   return parts.map((part) => part.slice(same).join("."));
 }
