@@ -192,8 +192,9 @@ def _write_experiments(site: _Site) -> None:
 def _write_home(site: _Site, language: Language, told: dict[str, _Told]) -> None:
     prose = {key: text for one in told.values() for key, text in one.prose.items()}
     strings = Strings(language)
+    cards = [route_card(route, *prose[f"home: {route}"], strings, told[route].tour) for route in ROUTES]
     site.page("index.html", "home.html", language, lead=prose["home: lead"], states_text=prose["home: states"],
-              routes=[route_card(route, *prose[f"home: {route}"], strings) for route in ROUTES], states=states(strings),
+              routes=cards, states=states(strings),
               script_data=home_data(ROOT, strings), entry=ENTRY,
               map=told["training"].map, wide_map=told["training"].wide_map, has_experiments=site.has_experiments,
               chapters=chapter_lists({route: one.chapters for route, one in told.items()}, strings))

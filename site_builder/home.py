@@ -22,6 +22,7 @@ class RouteCard:
     body: str
     label: str
     start: str
+    address: str  # where one begins: the tour, where there is one
 
 
 @dataclass
@@ -60,11 +61,12 @@ class RouteChapters:
     chapters: list[tuple[str, str]]
 
 
-def route_card(route: str, title: str, body: str, strings: Strings) -> RouteCard:
+def route_card(route: str, title: str, body: str, strings: Strings, tour: list[dict[str, Any]]) -> RouteCard:
     """A route with what is said of it (HTML)."""
     words, back = ROADS[route]
     label = f"{' → '.join(strings(word) for word in words)} ↺ {strings(back)}"
-    return RouteCard(route, title, body, label, strings(f"start_{route}"))
+    address = _class_stop(route, tour[0]).address if tour else f"{route}.html"
+    return RouteCard(route, title, body, label, strings(f"start_{route}"), address)
 
 
 def class_tours(tours: dict[str, list[dict[str, Any]]]) -> list[ClassTour]:
