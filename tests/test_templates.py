@@ -58,9 +58,8 @@ def test_code_is_found(text):
 
 def test_the_only_scripts_in_a_template_are_the_start_and_its_data():
     scripts = re.findall(r"<script([^>]*)>(.*?)</script>", text_of(TEMPLATES), re.DOTALL)
-    assert [text for attributes, text in scripts if "src=" not in attributes] == [
-        data for page in ("", "controls.", "")
-        for data in (f"{{{{ {page}script_data | tojson }}}}", "{{ entry | safe }}")]
+    assert {text for attributes, text in scripts if "src=" not in attributes} == {
+        "{{ script_data | tojson }}", "{{ controls.script_data | tojson }}", "{{ entry | safe }}"}
     assert ENTRY == 'import "main";'
     assert not re.search(r"<[^>]* on\w+=|javascript:", text_of(TEMPLATES))
 
