@@ -28,6 +28,7 @@ class Moving {
     const pace = new Pace(words);
     this.bar = new MovesBar({ words, pace }, (progress) => this.show(progress));
     host.replaceChildren(this.surface.canvas, this.bar.element);
+    Object.assign(host, { moving: this }); // for tests: its shapes
     /** @type {Scene | null} */
     this.scene = null;
     this.timer = 0;

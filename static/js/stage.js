@@ -39,6 +39,7 @@ export class Stage {
     this.scene = null;
     /** @type {import("drawing").Drawing | null} */
     this.drawing = null;
+    this.wantsPlay = false;
     this.id = "";
     /** @type {View | null} */
     this.view = null;
@@ -164,7 +165,8 @@ export class Stage {
       digits: digits === "all" ? 6 : Math.min(digits, 4) });
     this.scene = scene;
     this.which.layers(scene, (index) => this.player.lookAt({ array: scene.array, index }));
-    this.host.dataset.picture = this.id;
+    this.drawing = null; // until the numbers are here
+    this.host.dataset.picture = step.id;
     const drawing = drawingFor(scene);
     const names = namesFor(scene, drawing);
     const missing = names.filter((name) => !store.isReady(name));
@@ -184,10 +186,13 @@ export class Stage {
     this.half.textContent = "";
     this.go(this.draw(), travels && !calm.matches);
     this.describe();
+    if (this.wantsPlay) this.playMoves();
   }
 
   /** Play the moves from the start; how long they take, ms. */
   playMoves() {
+    this.wantsPlay = !this.drawing; // as soon as its numbers are here
+    if (this.wantsPlay) return 0;
     this.bar.set(0);
     this.bar.play(this.bar.length);
     return this.bar.length;
@@ -243,7 +248,7 @@ export class Stage {
    * @param {string} say
    */
   showMoment(progress, say) {
-    if (!this.scene) return;
+    if (!this.scene || !this.drawing) return;
     this.scene.progress = progress;
     if (this.half.textContent !== say) this.half.textContent = say;
     this.go(this.draw(), false);
