@@ -89,11 +89,11 @@ def test_the_address_of_a_stop_opens_there(new_page, site):
 
 def test_presentation_leaves_picture_title_and_sentence(at_step):
     at_step.keyboard.press("p")
-    assert at_step.locator(".top, .chapters, .side, .go").evaluate_all(
+    assert at_step.locator(".top, .chapters, .side, .go [data-go]").evaluate_all(
         "(all) => all.every((one) => getComputedStyle(one).display === 'none')")
     assert at_step.locator("#step-title").is_visible() and at_step.locator("figure.stage canvas").is_visible()
     at_step.keyboard.press("Escape")
-    assert at_step.locator(".go").is_visible()
+    assert at_step.locator(".go [data-go='1']").is_visible()
     assert picture(at_step) == STEP
 
 

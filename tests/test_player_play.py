@@ -51,7 +51,7 @@ def test_play_goes_on_by_itself_and_stops(page, site, training_trace):
     assert page.evaluate("slow.size") == 0
     assert place(page)["step"] == steps[3]
     page.keyboard.press("End")
-    page.keyboard.press("p")
+    page.keyboard.press("b")
     page.evaluate("tools.frame()")
     page.click("#play")
     page.evaluate("nextTimer()")
@@ -70,7 +70,7 @@ TOUCHES = {
     "the map": lambda page: page.locator(".map .node.step-node").nth(4).click(),
     "a list": lambda page: page.locator(".step.current summary").first.click(),
     "digits": lambda page: page.click('[data-digits="6"]'),
-    "a place without a button": lambda page: page.locator(".step.current .say").click(),
+    "a place without a button": lambda page: page.locator("#sentence").click(),
     "the wheel": lambda page: (page.mouse.move(700, 500), page.mouse.wheel(0, 200), page.wait_for_timeout(200)),
     "a script's click": lambda page: page.evaluate("document.querySelector('[data-show=steps]').click()"),
     "help": lambda page: page.click("#help-open"),
@@ -140,7 +140,7 @@ def test_chosen_digits_hold_wherever_one_goes(page, site, go_on):
     assert at["hash"].endswith("&digits=2")
     assert page.locator('[data-digits][aria-pressed="true"]').all_text_contents() == ["2"]
     assert page.get_attribute('a[data-language="zh"]', "href").endswith("&digits=2")
-    shown = page.locator(".step.current .made td[data-r]").first.inner_text()
+    shown = page.locator(".step.current .made td[data-r]").first.text_content()
     assert len(re.sub(r"[^0-9]", "", shown).lstrip("0")) <= 2
     page.click('[data-digits="4"]')
     assert "digits" not in place(page)["hash"]

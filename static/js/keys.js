@@ -13,7 +13,7 @@ const CHAPTERS = { "]": 1, "[": -1 };
 export function wireKeys(player) {
   const help = byId("help", HTMLDialogElement);
   byId("help-open", HTMLButtonElement).addEventListener("click", () => help.showModal());
-  byId("present", HTMLButtonElement).addEventListener("click", () => present(true));
+  byId("present", HTMLButtonElement).addEventListener("click", () => present(!isPresenting()));
   const move = heldMove(player);
   document.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey || around(event, "input, select, dialog")) return;
