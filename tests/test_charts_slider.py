@@ -81,7 +81,8 @@ def test_the_pointer_shows_an_update_and_a_press_keeps_it(page, site):
     def at(update):
         ticks = dict(chart.locator(".tick.x").evaluate_all(
             "(list) => list.map((t) => [Number(t.textContent), Number(t.getAttribute('x'))])"))
-        return box["x"] + ticks[20] + (update - 20) * (ticks[100] - ticks[20]) / 80, box["y"] + 60
+        low, high = min(ticks), max(ticks)
+        return box["x"] + ticks[low] + (update - low) * (ticks[high] - ticks[low]) / (high - low), box["y"] + 60
 
     def shown():
         page.evaluate(WAIT_FRAMES)

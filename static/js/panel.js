@@ -47,11 +47,11 @@ export class Panel {
   }
 
   /**
-   * A number is opened or closed: it takes the panel, and gives it back.
+   * A number is opened or closed: it takes the panel, and gives it back; beside tables it stands over them.
    * @param {boolean} shown
    */
   number(shown) {
-    if (shown) this.show("number");
+    if (shown && !this.hasTables) this.show("number");
     else if (this.tab === "number") this.show(this.before);
   }
 }
