@@ -19,6 +19,8 @@ export function wireKeys(player) {
     if (event.altKey || event.ctrlKey || event.metaKey || around(event, "input, select, dialog")) return;
     const { key } = event;
     if (key === "p" || key === "P" || (key === "Escape" && isPresenting())) present(key !== "Escape" && !isPresenting());
+    else if (key === "t") player.trail.toggle();
+    else if (key === "," || key === ".") player.trail.walk(key === "," ? -1 : 1);
     else if (key === "Escape" && player.opened.shown) player.closeNumber();
     else if (key === "Escape" && player.distances.go(1)) event.preventDefault();
     else if (key === "Enter" && !around(event, "a, button, summary, table, canvas") && player.distances.go(-1)) event.preventDefault();

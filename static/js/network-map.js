@@ -136,6 +136,18 @@ export class NetworkMap {
     return this.pass === this.first && !this.isGeneration ? array : undefined;
   }
 
+  /**
+   * The middle of the node that a step belongs to, in the units of the map: "x,y"; nothing for a step without one.
+   * @param {string} id
+   */
+  middleOf(id) {
+    const { lights } = this.read(id);
+    const box = this.nodes.find((node) => this.map.contains(node) && lights(node))?.querySelector("rect");
+    if (!box) return "";
+    const [x, y, w, hgt] = ["x", "y", "width", "height"].map((name) => Number(box.getAttribute(name)));
+    return `${x + w / 2},${y + hgt / 2}`;
+  }
+
   /** Scroll the box around the map or the list, and nothing else, until the current place is in sight. */
   reveal() {
     const isList = this.side.dataset.show === "steps" && !narrow.matches;

@@ -23,6 +23,7 @@ const MOST_OPTIONS = 200; // of a longer axis a place is typed
  * @property {(place: Place) => string} link
  * @property {(place: Place, travel?: boolean) => void} open
  * @property {() => void} close
+ * @property {() => void} trail shows the way through the number, or hides it
  * @property {() => number | null} term
  * @property {(n: number) => void} chooseTerm
  * @property {() => HTMLElement} motion
@@ -47,6 +48,7 @@ export async function showNumber(panel, place, context) {
   const focused = focusedAxis(panel);
   panel.replaceChildren(
     h("div", { class: "panel-head" }, h("h2", { id: "number-title" }, words.number),
+      h("button", { type: "button", class: "chip", title: words["trail.open"], onclick: context.trail }, words["trail.name"]),
       h("button", { type: "button", class: "close", onclick: context.close }, words.close)),
     h("p", { class: "name" }, h("code", {}, array), index.length ? ` [${index.join(", ")}]` : ""),
     choosers(place, context),

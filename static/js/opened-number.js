@@ -74,7 +74,7 @@ export class OpenedNumber {
       title: (/** @type {string} */ step) => player.title(step),
       link: (/** @type {Place} */ place) => player.link(place),
       open: (/** @type {Place} */ place, travel = false) => player.open(place, travel),
-      close: () => player.closeNumber(), term: () => this.term,
+      close: () => player.closeNumber(), trail: () => { player.trail.toggle(); }, term: () => this.term,
       chooseTerm: (/** @type {number} */ n) => this.chooseTerm(n), motion: () => this.motionControls() };
   }
 

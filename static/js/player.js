@@ -20,6 +20,7 @@ import { parse, write } from "state";
 import { swipes } from "swipe";
 import { Texts } from "texts";
 import { Tour } from "tour";
+import { TrailBar } from "trail-bar";
 
 export class Player {
   /**
@@ -44,6 +45,7 @@ export class Player {
     this.panel = new Panel(() => this.showPanel());
     this.tour = new Tour(this, stops);
     this.distances = new Distances(this);
+    this.trail = new TrailBar(this);
     this.stage = new Stage(first(document, "figure.stage"), this);
     this.autoplay = new Autoplay(words, {
       left: () => this.line.from(this.current, 1) !== this.current,
@@ -198,9 +200,7 @@ export class Player {
   }
 
   /** @param {string} step */
-  chapterOf(step) {
-    return this.chapters.get(step) ?? "";
-  }
+  chapterOf(step) { return this.chapters.get(step) ?? ""; }
 
   /**
    * The first step of the chapter before this one or after it, on the main line.

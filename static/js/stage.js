@@ -130,6 +130,11 @@ export class Stage {
     return chosen.map((i, axis) => (axes[axis].endsWith("position") && choice.get(axes[axis]) === undefined && !opened.indexIn(this.array) ? Math.floor(shape[axis] / 2) : i));
   }
 
+  /** The chosen number. @returns {Place | null} */
+  get place() {
+    return this.array && this.scene ? { array: this.array, index: this.scene.index } : null;
+  }
+
   pause() {
     this.bar.stop();
     this.lens.hide();
