@@ -26,9 +26,7 @@ export class Step {
     this.below = null; // the parts below the words, while they are not in the page
     /** @type {Digits | null} */
     this.digits = null; // those that it is drawn with
-    this.shown = this.wantsFocus = this.unpacked = false;
-    /** @type {Element | null} */
-    this.focusedBefore = null;
+    this.shown = this.unpacked = false;
   }
 
   get drawn() {
@@ -71,7 +69,7 @@ export class Step {
 
   /** Out of view and out of reach: no moment at which it is laid out, but can be reached. */
   leave() {
-    this.shown = this.wantsFocus = false;
+    this.shown = false;
     const focused = document.activeElement;
     if (this.section.contains(focused)) /** @type {HTMLElement} */ (focused).blur();
     for (const table of this.content.allTables()) table.rows?.keepScroll();
@@ -115,14 +113,11 @@ export class Step {
   openUp() {
     if (!this.shown) return;
     this.section.inert = false;
-    if (this.wantsFocus && [document.body, this.focusedBefore].includes(document.activeElement)) this.focus();
   }
 
-  /** The heading gets the focus, as soon as it can be reached, unless the reader puts it elsewhere first. */
+  /** The heading over the picture gets the focus. */
   focus() {
-    this.wantsFocus = this.section.inert;
-    this.focusedBefore = document.activeElement;
-    if (!this.wantsFocus) byId("step-title", HTMLElement).focus({ preventScroll: true });
+    byId("step-title", HTMLElement).focus({ preventScroll: true });
   }
 
   /** Put the text in its place; `wordsFirst`: what is below the words when the page is idle. */
