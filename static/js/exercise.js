@@ -1,7 +1,10 @@
-// An exercise on any operation: one of its numbers is hidden, the learner works it out, the page checks.
+// An exercise on any operation: one of its numbers is hidden; the learner says first what can be seen, then works the
+// number out, and the page checks.
 
 import { fill, h } from "dom";
 import { format } from "format";
+import { questions } from "predict";
+import { clear, note, progress } from "progress";
 
 const CLOSE = 0.005; // an answer to two or three significant digits counts
 
@@ -48,8 +51,44 @@ async function start(box, array, context, button) {
     h("button", { type: "submit", class: "chip" }, words.check),
     h("button", { type: "button", class: "chip", onclick: () => { context.show(); box.replaceChildren(button); context.open({ array, index }); } }, words.show_working),
     h("button", { type: "button", class: "chip", onclick: () => { context.show(); start(box, array, context, button); } }, words.another));
-  box.replaceChildren(form, verdict);
-  answer.focus();
+  const counted = h("p", { class: "soft counted" });
+  const compute = () => { box.replaceChildren(form, verdict, counted); answer.focus(); };
+  const count = () => counted.replaceChildren(fill(words["predict.counted"], { ...progress() }), " ",
+    h("button", { type: "button", class: "link", onclick: () => { clear(); count(); } }, words["predict.clear"]));
+  form.addEventListener("submit", count);
+  count();
+  const asked = questions(store, { array, index }, words);
+  if (asked.length) predict(box, asked, words, counted, count, compute);
+  else compute();
+}
+
+/**
+ * One question after the other; then the number itself.
+ * @param {HTMLElement} box
+ * @param {import("predict").Question[]} list
+ * @param {Words} words
+ * @param {HTMLElement} counted
+ * @param {() => void} count
+ * @param {() => void} done
+ */
+function predict(box, [first, ...rest], words, counted, count, done) {
+  const said = h("p", { role: "status" });
+  const options = first.options.map((text, i) => h("button", { type: "button", class: "chip", onclick: () => {
+    note(i === first.right);
+    count();
+    said.className = i === first.right ? "right" : "wrong";
+    said.textContent = fill(words[i === first.right ? "predict.yes" : "predict.no"], { answer: first.options[first.right] });
+    for (const option of options) option.disabled = true;
+    onward.hidden = false;
+    onward.focus();
+  } }, text));
+  const onward = h("button", { type: "button", class: "chip", hidden: true, onclick: () => {
+    if (rest.length) predict(box, rest, words, counted, count, done);
+    else done();
+  } }, words["predict.on"]);
+  box.replaceChildren(h("div", { class: "pick", role: "group", "aria-label": first.text }, h("span", {}, first.text), options), said, onward,
+    h("button", { type: "button", class: "link", onclick: done }, words["predict.skip"]), counted);
+  options[0].focus();
 }
 
 /**
@@ -83,6 +122,7 @@ function check(text, value, verdict, words) {
     return;
   }
   const right = Math.abs(given - value) <= CLOSE * Math.abs(value);
+  note(right);
   verdict.className = right ? "right" : "wrong";
   verdict.textContent = right ? fill(words.right_answer, { value: format(value, 6) }) : words.wrong_answer;
 }
