@@ -28,10 +28,11 @@ export function chips(pen, row, { x, y, each, right, part = 1, from = 0 }) {
   const middles = /** @type {number[]} */ ([]);
   let at = x + from * each;
   let left = 0; // out, for want of room
+  const isLong = at + row.reduce((n, { span = 1 }) => n + span, 0) * each > right + 1;
   row.forEach(({ text, under, place, key, lit, color = "cell", alpha = 1, span = 1 }, i) => {
     const w = each * span;
     middles.push(at + w / 2);
-    if (at + w > right - (x + row.length * each > right + 1 ? 40 : -1)) { left += 1; at += w; return; }
+    if (at + w > right - (isLong ? 40 : -1)) { left += 1; at += w; return; }
     const come = ease(staggered(part, i, row.length)) * alpha;
     const size = widthOf(text, { size: 14, mono: true }) < w - 8 ? 14 : 11;
     const shown = [text, `${[...text].slice(0, 2).join("")}…`, ""].find((one) => widthOf(one, { size, mono: true }) < w - 7);

@@ -66,7 +66,7 @@ export function draw(pen, scene) {
   const low = Math.min(density.low, target);
   const tall = height * (narrow ? 0.46 : 0.5);
   const say = (/** @type {string} */ key, values = {}) => scene.say(`cross_entropy.${key}`, values);
-  heading(pen, left, 18, say("title", { n: length.toLocaleString("en"), label: bare(scene.label(logits, 0, t)) }));
+  heading(pen, left, 18, say(narrow ? "short_title" : "title", { n: length.toLocaleString("en"), label: bare(scene.label(logits, 0, t)) }));
   const line = drawDensity(pen, [left, 78, right - left, tall - 78], density, scene, { grow: ease(scene.part("logits")), low, high: high + (high - low) * 0.02 });
   pen.alpha = ease(scene.part("target"));
   const name = bare(store.labels(logits, 1)?.[id] ?? String(id));
@@ -79,7 +79,7 @@ export function draw(pen, scene) {
   const y = line.base + 34;
   const from = line.at(target);
   pen.line([from, y, from + (line.at(level) - from) * gap, y], { stroke: "wrong", stroke_width: 5 });
-  const text = say("gap", { loss: scene.number(loss, 4) });
+  const text = say(narrow ? "short_gap" : "gap", { loss: scene.number(loss, 4) });
   const half = widthOf(text, { size: 14, bold: true }) / 2;
   const middle = Math.max(left + half, Math.min(right - half, (from + line.at(level)) / 2));
   pen.text(middle, y + 20, text, { size: 14, bold: true, color: "wrong", align: "center" });

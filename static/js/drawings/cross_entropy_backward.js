@@ -3,7 +3,7 @@
 import { bare } from "dom";
 import { heading } from "bars";
 import { ease, staggered } from "scene";
-import { widthOf } from "pen";
+import { widthOf, wrap } from "pen";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
 
@@ -73,5 +73,7 @@ export function draw(pen, scene) {
       pen.text(x, tall > 0 ? end - 16 : end + 24, scene.number(gradient, 3), { size: 11, mono: true, align: "center", alpha: come });
     }
   });
-  pen.lines(left, height - 30, say("formula"), width - 2 * left, { size: 12.5, color: "soft" });
+  const style = /** @type {const} */ ({ size: 12.5, color: "soft" });
+  const rows = wrap(say("formula"), width - 2 * left, style).length;
+  pen.lines(left, height - 6 - 17.5 * (rows - 1), say("formula"), width - 2 * left, style);
 }

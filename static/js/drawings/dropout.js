@@ -58,7 +58,7 @@ export function draw(pen, scene) {
   const out = ease(scene.part(isMask(scene) ? "compare" : "out"));
   const scale = ease(scene.part(isMask(scene) ? "rest" : "scale"));
   const at = grid(pen, scene, { x: pad, y, w: width - 2 * pad, h: room }, { array, ...how,
-    alpha: (i, j) => (kept(i, j) ? 0.35 + 0.65 * scale : 1 - 0.75 * out) });
+    alpha: (i, j) => (kept(i, j) ? 0.35 + 0.65 * scale : 1 - 0.85 * out) });
   rows.forEach((i, a) => columns.forEach((j, b) => {
     const cell = at(a, b);
     if (kept(i, j) || out === 0 || cell.w < 9) return;

@@ -30,7 +30,7 @@ export function draw(pen, scene) {
   const [, rows, columns] = store.shape(now);
   const kept = store.shape(before)[1];
   const shift = operation?.settings.shift ?? 0;
-  const left = narrow ? 50 : 110;
+  const left = narrow ? 58 : 110;
   const side = (width - left - 20 - (narrow ? 26 : 60)) / 2;
   const shown = Math.min(rows, Math.floor((height - 110) / 16));
   const tall = Math.min(44, (height - 110) / shown);

@@ -2,7 +2,7 @@
 
 import { heading } from "bars";
 import { ease, staggered } from "scene";
-import { widthOf } from "pen";
+import { widthOf, wrap } from "pen";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
 
@@ -41,7 +41,7 @@ export function draw(pen, scene) {
   const high = Math.max(0, ...totals, Number.isFinite(came) ? came : 0);
   const Y = (/** @type {number} */ v) => top + (high - v) / ((high - low) || 1) * (bottom - top);
   const each = (right - left) / (totals.length + (change ? 2.5 : 0));
-  heading(pen, left, 20, scene.say("predicted_change.title", { n: totals.length }), narrow ? "" : scene.say("predicted_change.total", { value: scene.number(last, 4) }));
+  heading(pen, left, 20, scene.say(narrow ? "predicted_change.short_title" : "predicted_change.title", { n: totals.length }), narrow ? "" : scene.say("predicted_change.total", { value: scene.number(last, 4) }));
   pen.line([left, Y(0), right, Y(0)], { stroke: "soft", stroke_width: 1 });
   const largest = [...totals.keys()].sort((a, b) => Math.abs(totals[b] - (totals[b - 1] ?? 0)) - Math.abs(totals[a] - (totals[a - 1] ?? 0))).slice(0, narrow ? 2 : 4);
   let end = -Infinity;
@@ -64,5 +64,7 @@ export function draw(pen, scene) {
   const done = ease(scene.part("came"));
   pen.bar(right - each * 1.6, Y(0), each * 1.4, (Y(came) - Y(0)) * done, { color: "accent", place: { array: change, index: [] }, key: change });
   pen.line([left, Y(last), right, Y(last)], { stroke: "cool", stroke_width: 1, dash: [5, 4], alpha: 0.7 });
-  pen.lines(left, height - (narrow ? 40 : 18), scene.say("predicted_change.came", { predicted: scene.number(last, 4), came: scene.number(came, 4) }), right - left, { size: 13, bold: true, alpha: done });
+  const said = scene.say("predicted_change.came", { predicted: scene.number(last, 4), came: scene.number(came, 4) });
+  const rows = wrap(said, right - left, { size: 13, bold: true }).length;
+  pen.lines(left, height - 6 - 18.2 * (rows - 1), said, right - left, { size: 13, bold: true, alpha: done });
 }

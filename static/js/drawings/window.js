@@ -3,6 +3,7 @@
 import { chips, placeWidth, wires } from "chips";
 import { heading } from "bars";
 import { bare } from "dom";
+import { widthOf } from "pen";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
 
@@ -58,7 +59,8 @@ export function draw(pen, scene) {
   const made = list.map(({ id, settings }, k) => {
     const from = settings.offset ?? 0;
     const y = 38 + (k + 1) * gap;
-    heading(pen, left + from * each, y - 12, scene.say(list.length > 1 ? `window.row_${Math.min(k, 1)}` : "window.row"));
+    const title = scene.say(list.length > 1 ? `window.row_${Math.min(k, 1)}` : "window.row");
+    heading(pen, Math.max(left, Math.min(left + from * each, right - widthOf(title, { size: 13, bold: true }))), y - 12, title);
     const at = chips(pen, rows[k + 1], { x: left, y, each, right, from, part: scene.part(String(k)) });
     if (!k) wires(pen, at.map((x, i) => [above[i + from] ?? x, x]), { top: 92, bottom: y - 28, part: scene.part("0"), right, color: "line" });
     return { y, at, id };
