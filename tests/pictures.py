@@ -14,10 +14,10 @@ from playwright.sync_api import Browser, Page, sync_playwright
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs"
 SIZE = {"width": 1280, "height": 800}
-# Name of a picture → the page, the step on it with the number that is opened, and what stands at the top.
+# Name of a picture → the page, the step on it with the number that is opened, and what is in view.
 PICTURES = {
-    "softmax": ("training.html#step=blocks.0.attention.softmax&of=blocks.0.attention.softmax&h=0&i=2&j=0",
-                ".step.current .part[data-array]"),
+    "softmax": ("training.html#step=blocks.0.attention.softmax&of=blocks.0.attention.softmax&h=0&i=3&j=1",
+                "figure.stage canvas"),
 }
 LANGUAGES = ("en", "zh")
 # In the browser: the pixels of a PNG, row by row, red, green, blue and alpha, as base64.
