@@ -49,6 +49,6 @@ def test_predictions_come_first_and_are_counted(training):
         assert said.inner_text()
         assert f" of {answered} " in box.locator(".counted").inner_text()
         box.get_by_role("button", name=words("predict.on")).click()
-    assert answered >= 2
+    assert answered >= 1  # of a summand that is zero nothing is asked
     box.get_by_role("button", name=words("predict.clear")).click()
     assert box.locator(".counted").inner_text().startswith("0 of 0 ")
