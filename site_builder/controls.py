@@ -13,7 +13,7 @@ TABS = ("words", "formula", "tables", "number", "map")
 SIDES = ("map", "steps")  # what may stand beside a step; the first one does
 MODES = ("forward", "backward", "update")
 REASONS = ("blocked", "missing", "old", "failed")  # why no script started: the notice of static/boot.js
-HELP = ("next", "back", "ends", "chapter", "play", "grid", "trail", "escape")
+HELP = ("next", "back", "ends", "chapter", "play", "grid", "trail", "escape", "present", "counting")
 
 
 @dataclass
