@@ -47,7 +47,7 @@ export function draw(pen, scene) {
   const steps = stepsOf(scene);
   const { width, height } = scene;
   const tile = tiles(steps.length, width - 2 * GAP, height - GAP);
-  const showTitle = tile.w > 92 && tile.h > 58;
+  const showTitle = tile.w > 92 && tile.h > 52;
   steps.forEach(({ step, array }, n) => {
     const x = GAP + (n % tile.columns) * tile.w;
     const y = Math.floor(n / tile.columns) * tile.h + GAP / 2;
@@ -55,8 +55,8 @@ export function draw(pen, scene) {
     const link = `#step=${encodeURIComponent(step.id)}`;
     const isRoad = step.kind === "add";
     pen.bar(x, y, tile.w - GAP, tile.h - GAP, { color: "cell", stroke: isRoad ? "warm" : "line", stroke_width: isRoad ? 2 : 1, radius: 7, link, key: `tile ${step.id}` });
-    const head = showTitle ? title(pen, scene, step.id, x + 8, y + 16, tile.w - GAP - 16) : 0;
-    if (array) small(pen, scene, array, [x + 8, y + 8 + head, tile.w - GAP - 16, tile.h - GAP - 16 - head], showTitle);
+    const head = showTitle ? title(pen, scene, step.id, [x + 8, y + 16, tile.w - GAP - 16, tile.h < 100 ? 1 : 2]) : 0;
+    if (array) small(pen, scene, array, [x + 8, y + 8 + head, tile.w - GAP - 16, tile.h - GAP - 16 - head], showTitle && tile.h > 96);
     if (n < steps.length - 1 && (n + 1) % tile.columns) pen.line([x + tile.w - GAP + 1, y + (tile.h - GAP) / 2, x + tile.w - 1, y + (tile.h - GAP) / 2], { stroke: "soft", stroke_width: 2 });
   });
   pen.alpha = 1;
@@ -74,19 +74,17 @@ function tiles(n, width, height) {
 }
 
 /**
- * The name of a step in at most two lines; how high they are.
+ * The name of a step in a line or two; how high they are.
  * @param {Pen} pen
  * @param {Scene} scene
  * @param {string} id
- * @param {number} x
- * @param {number} y
- * @param {number} width
+ * @param {[number, number, number, number]} box where it begins, its width, how many lines
  */
-function title(pen, scene, id, x, y, width) {
+function title(pen, scene, id, [x, y, width, most]) {
   const style = { size: 11.5, bold: true };
   const lines = wrap(scene.titles.title(id), width, style);
-  const shown = lines.slice(0, 2);
-  if (lines.length > 2) shown[1] = `${shown[1].replace(/.{1,2}$/, "")}…`;
+  const shown = lines.slice(0, most);
+  if (lines.length > most) shown[most - 1] = `${shown[most - 1].replace(/.{1,2}$/, "")}…`;
   shown.forEach((line, i) => pen.text(x, y + i * 15, line, style));
   return 15 * shown.length + 4;
 }
