@@ -132,7 +132,9 @@ export function drawHeads(pen, placed, { cell: [cw, ch], left, labels, sum, boxe
   const every = Math.ceil((widest + 4) / cw);
   columns.list.forEach((i, n) => {
     if (n % every || (n && columns.breaks.has(n) && every > 1)) return;
-    pen.text(x + (offset(columns, n) + 0.5) * cw, y - 5, short(bare(scene.label(array, across, i)), 58, 11), { size: 11, color: "soft", align: "center" });
+    const text = short(bare(scene.label(array, across, i)), 58, 11);
+    const middle = Math.min(x + (offset(columns, n) + 0.5) * cw, pen.width - widthOf(text, { size: 11 }) / 2 - 1);
+    pen.text(middle, y - 5, text, { size: 11, color: "soft", align: "center" });
   });
 }
 

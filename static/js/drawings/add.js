@@ -70,7 +70,7 @@ export function draw(pen, scene) {
     if (k && !narrow) pen.text(x - sign / 2, middle + 6, "+="[k - 1], { size: 18, align: "center", color: "soft" });
     rows.forEach((t, i) => {
       const isRow = t === index[0];
-      if ((k === 0 || narrow) && i % sparse === 0) pen.text(x - 6, at + (i + 0.5) * ch + 4, fit(scene.label(array, 0, t), label - 4, { size: 11 }), { size: 11, align: "right", color: isRow ? "accent" : "soft", bold: isRow });
+      if ((k === 0 || narrow) && i % sparse === 0) pen.text(x - 6, Math.min(at + (i + 0.5) * ch + 4, height - 3), fit(scene.label(array, 0, t), label - 4, { size: 11 }), { size: 11, align: "right", color: isRow ? "accent" : "soft", bold: isRow });
       columns.forEach((j, m) => {
         const lit = isRow && j === index[1];
         pen.cell(x + m * cw, at + i * ch + 1, cw, ch - 2, store.value(from, [t, j]), { largest, lit, key: `${from} ${[t, j]}`, place: { array: from, index: [t, j] }, alpha: part });
