@@ -125,6 +125,24 @@ def test_print(page, site):
     assert ink < paper  # dark ink on light paper
 
 
+def test_print_with_the_panel_closed(page, site):
+    page.add_init_script("localStorage['two-routes.panel'] = ''")
+    visit(page, address(site, "training", "en", "#step=blocks.0.norm_1"))
+    assert page.locator("#ledger").is_hidden()
+    page.emulate_media(media="print")
+    for part in (".say", ".formula", ".legend", ".made table"):
+        assert page.locator(f".step.current {part}").first.is_visible(), part
+
+
+@pytest.mark.parametrize("width", [360, 701, 820, 1000, 1280])
+def test_the_moves_can_be_reached_at_every_width(new_page, site, width):
+    page = visit(new_page(viewport={"width": width, "height": 740}), address(site, "training"))
+    moves, go = (page.locator(one).bounding_box() for one in (".moves-bar input", ".go [data-go='1']"))
+    assert moves["width"] > 40
+    assert moves["x"] + moves["width"] <= go["x"] or moves["y"] + moves["height"] <= go["y"]
+    assert page.locator(".go").bounding_box()["height"] < 60
+
+
 @pytest.mark.parametrize(("route", "language"), [("training", "zh"), ("generation", "en"), ("long", "zh")])
 def test_without_scripts_all_is_there_to_read(new_page, site, recordings, route, language):
     steps = steps_of(recordings[route])
