@@ -46,7 +46,8 @@ T = TypeVar("T")
 # The files of the style sheet: what comes later may say otherwise than what came before.
 STYLES = ("page", "stage", "steps", "tables", "pictures", "panel", "home", "map", "narrow", "generation",
           "experiments", "shell")
-MORE_ROUTES = ("long",)  # shown where there is a recording of it
+MORE_ROUTES = ("early", "long")  # shown where there is a recording of it
+LIVELY = {"generation": "early"}  # where there is one, its draws are open: it is what home shows, and its tour
 HOME_PROSE = {"training": ["home: lead", "home: training", "home: states"], "generation": ["home: generation"]}
 
 
@@ -192,7 +193,9 @@ def _write_experiments(site: _Site) -> None:
 def _write_home(site: _Site, language: Language, told: dict[str, _Told]) -> None:
     prose = {key: text for one in told.values() for key, text in one.prose.items()}
     strings = Strings(language)
-    cards = [route_card(route, *prose[f"home: {route}"], strings, told[route].tour) for route in ROUTES]
+    shown = {route: next(one for one in (LIVELY.get(route), route) if one in told) for route in ROUTES}
+    cards = [route_card(route, shown[route], *prose[f"home: {route}"], strings, told[shown[route]].tour)
+             for route in ROUTES]
     site.page("index.html", "home.html", language, lead=prose["home: lead"], states_text=prose["home: states"],
               routes=cards, states=states(strings),
               script_data=home_data(ROOT, strings), entry=ENTRY,

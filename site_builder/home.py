@@ -15,9 +15,10 @@ ROADS = {"training": (("network", "chapter.loss", "chapter.adamw"), "state.param
 
 @dataclass
 class RouteCard:
-    """One of the two routes: what its picture shows, what is said of it, and the way in."""
+    """One of the two routes: what its picture shows (a recording's), what is said of it, and the way in."""
 
     route: str
+    shown: str
     title: str
     body: str
     label: str
@@ -61,12 +62,13 @@ class RouteChapters:
     chapters: list[tuple[str, str]]
 
 
-def route_card(route: str, title: str, body: str, strings: Strings, tour: list[dict[str, Any]]) -> RouteCard:
-    """A route with what is said of it (HTML)."""
+def route_card(route: str, shown: str, title: str, body: str, strings: Strings,
+               tour: list[dict[str, Any]]) -> RouteCard:
+    """A route with what is said of it (HTML).  `shown`, `tour`: of the recording whose picture stands there."""
     words, back = ROADS[route]
     label = f"{' → '.join(strings(word) for word in words)} ↺ {strings(back)}"
-    address = _class_stop(route, tour[0]).address if tour else f"{route}.html"
-    return RouteCard(route, title, body, label, strings(f"start_{route}"), address)
+    address = _class_stop(shown, tour[0]).address if tour else f"{shown}.html"
+    return RouteCard(route, shown, title, body, label, strings(f"start_{route}"), address)
 
 
 def class_tours(tours: dict[str, list[dict[str, Any]]]) -> list[ClassTour]:

@@ -5,7 +5,7 @@
     layer_norm (attention), backward  on the way back; what does not say so is never said there
     linear (query_key_value), round   in a pass: first, again, evaluation, round, cached
     byte_tokens, validation           of the validation text
-    window (ids), long                on a page: training, generation, long
+    window (ids), long                on a page: training, generation, long, early
     (bytes)                           of a step that shows operations of several kinds, by its role alone
     chapter: text                     of no operation: a name, with a colon
 
@@ -17,12 +17,12 @@ import re
 from collections.abc import Iterator
 from itertools import combinations
 
+from tracer.format.roles import GENERATIONS, ROUTES
 from tracer.format.trace import Step
 from tracer.ops import KINDS
 
 BACKWARD = "backward"
 PASSES = ("first", "again", "evaluation", "round", "cached")
-ROUTES = ("training", "generation", "long")
 _WORDS = (BACKWARD, *PASSES, "validation", *ROUTES)
 _KEY = re.compile(r"(?P<kind>\w*)(?:(?:^| )\((?P<role>\w+)\))?(?P<words>(?:, \w+)*)")
 
@@ -57,7 +57,7 @@ def keys_of(step: Step, route: str) -> Iterator[str]:
     """Keys that hold for a step of a `route`, the most particular first."""
     back = [BACKWARD] if step.direction == BACKWARD else []
     split = ["validation"] if step.split == "validation" else []
-    where = [*filter(None, [step.pass_]), *split, route, *(["generation"] if route == "long" else [])]
+    where = [*filter(None, [step.pass_]), *split, route, *(["generation"] if route in GENERATIONS[1:] else [])]
     for role in dict.fromkeys((step.role, "")):
         if step.kind or role:
             for count in range(len(where), -1, -1):

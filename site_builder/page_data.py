@@ -138,6 +138,7 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict[str, Any]:
         "labels": {name: {"script": _label_chunk(labels), "length": labels["length"]}
                    if isinstance(labels, dict) else _shown(trace, name) for name, labels in trace.labels.items()},
         "firsts": _first_places(trace),
+        "tokens": _tokens(trace),
         **_steps(trace),
         "letters": AXES,
         "stations": stations(trace),
@@ -147,6 +148,13 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict[str, Any]:
                   if kind in torch_sources()},
         "symbols": {one: _symbols(one) for one in sorted(set(notations.values()))},
     }
+
+
+def _tokens(trace: Trace) -> dict[str, str]:
+    """Id → token, of the candidates of a training's moments: the whole vocabulary is more than a picture needs."""
+    name = trace.roles.get("series_candidates")
+    vocabulary = trace.label_list("vocabulary") if name else []
+    return {str(i): isolated(vocabulary[i]) for i in sorted({*trace.values(name).flatten().tolist()})} if name else {}
 
 
 def _steps(trace: Trace) -> dict[str, Any]:
@@ -164,10 +172,11 @@ def _steps(trace: Trace) -> dict[str, Any]:
 
 
 def _start(trace: Trace) -> dict[str, int]:
-    """The row of the token table that a training follows, among all rows and among those in use."""
-    row = trace.make.get("tracked_id")
+    """The row of the token table that a training follows, among all rows and among those in use; its early moment."""
+    row, early = trace.make.get("tracked_id"), trace.make.get("early_updates")
     used = trace.values(trace.roles["used_ids"]).tolist() if "used_ids" in trace.roles else []
-    return {} if row is None else {"row": row, **({"used_row": used.index(row)} if row in used else {})}
+    return ({} if row is None else {"row": row} | ({"used_row": used.index(row)} if row in used else {})) | (
+        {} if early is None else {"moment": early})
 
 
 def _step_outline(trace: Trace, step: Step, member: Member) -> dict[str, Any]:

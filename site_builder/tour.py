@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from site_builder.keys import keys_of
+from tracer.format.roles import GENERATIONS
 from tracer.format.trace import Step, Trace
 
 STOPS = Path(__file__).with_name("tour.toml")
@@ -33,10 +34,11 @@ def _stops() -> dict[str, list[Stop]]:
 def stops(trace: Trace) -> list[tuple[str, Step, dict[str, Any]]]:
     """The stops that a recording has: the key of what is said there, the step, and how it is shown.
 
-    A recording of another route has no tour of its own.
+    A recording of another route has no tour of its own.  Of the early moment is said what is said of a generation.
     """
+    said = GENERATIONS[0] if trace.route in GENERATIONS else trace.route
     found = [(stop, _step(trace, stop)) for stop in _stops().get(trace.route, [])]
-    return [(f"tour: {trace.route} {stop.name}", step,
+    return [(f"tour: {said} {stop.name}", step,
              {"name": stop.name, "step": step.id, "view": stop.view, "at": stop.at}) for stop, step in found if step]
 
 

@@ -27,6 +27,7 @@ from verify_cases import replays, traces  # noqa: E402, F401  (fixtures of verif
 
 from site_builder.build import build  # noqa: E402
 from tracer.format.load import load  # noqa: E402
+from tracer.format.roles import ROUTES  # noqa: E402
 from tracer.format.trace import Trace  # noqa: E402
 from tracer.model.kernel_probe import described, kernels_used  # noqa: E402
 from tracer.model.tokenizer import Tokenizer, gpt2  # noqa: E402
@@ -80,7 +81,8 @@ def generation_trace() -> Trace:
 @pytest.fixture(scope="session")
 def recordings(training_trace, generation_trace) -> dict[str, Trace]:
     """The committed recordings by route."""
-    return {"training": training_trace, "generation": generation_trace, "long": load(TRACES / "long.json")}
+    more = {route: load(TRACES / f"{route}.json") for route in ROUTES if route not in ("training", "generation")}
+    return {"training": training_trace, "generation": generation_trace, **more}
 
 
 @pytest.fixture(scope="session")

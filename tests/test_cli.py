@@ -17,6 +17,7 @@ from shared import files
 from tracer.cli import commands as cli
 from tracer.format.files import unused_files
 from tracer.format.load import load, load_all
+from tracer.format.roles import ROUTES
 from tracer.format.trace import Trace
 from tracer.format.verify import verify
 
@@ -75,7 +76,7 @@ def test_recording_without_torch_says_what_to_install():
 def check_recordings(folder: Path, **config) -> dict[str, Trace]:
     """All recordings verify, have that config, and need every file of the folder."""
     traces = load_all(folder)
-    assert set(traces) == {"training", "generation", "long"}
+    assert set(traces) == {*ROUTES}
     for trace in traces.values():
         assert [check for check in verify(trace) if check.problem] == []
         assert {key: trace.make["config"][key] for key in config} == config

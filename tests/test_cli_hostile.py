@@ -44,12 +44,12 @@ def sources(tmp_path_factory) -> dict[str, str]:
     torch.manual_seed(0)
     model = GPT(GPT2_TINY)
     optimizer = make_optimizer(model, TrainingSettings())
-    save_checkpoint(Checkpoint(model, optimizer, TrainingSettings(), 0, "Hi", torch.get_rng_state()), base / "whole.pt")
+    save_checkpoint(Checkpoint(model, TrainingSettings(), 0, "Hi", optimizer, torch.get_rng_state()), base / "whole.pt")
     with torch.no_grad():
         model.final_norm.weight[1] = math.nan
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoint, "first_not_finite", lambda body: None)  # which refuses to save it
-        save_checkpoint(Checkpoint(model, optimizer, TrainingSettings(), 0, "Hi", torch.get_rng_state()),
+        save_checkpoint(Checkpoint(model, TrainingSettings(), 0, "Hi", optimizer, torch.get_rng_state()),
                         base / "nan.pt")
     (base / "cut.pt").write_bytes((base / "whole.pt").read_bytes()[:-5000])
     whole = run_checkpoint(TINY, "abcd\n")

@@ -50,7 +50,7 @@ def recorded(tmp_path_factory) -> Path:
     model, settings = GPT(Config(width=4, heads=1, blocks=1, context=8)), TrainingSettings(updates=2)
     optimizer = make_optimizer(model, settings)
     train(model, optimizer, torch.tensor([[1, 2, 3]]), torch.tensor([[2, 3, 4]]), 2)
-    save_checkpoint(Checkpoint(model, optimizer, settings, 2, "Hi", torch.get_rng_state()), path)
+    save_checkpoint(Checkpoint(model, settings, 2, "Hi", optimizer, torch.get_rng_state()), path)
     return path
 
 

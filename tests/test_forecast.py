@@ -55,9 +55,12 @@ def test_the_forecast_is_what_is_then_recorded(tokenizer, tmp_path, config, coun
     assert generation.make["rounds"] == rounds  # the end token would make it shorter
     compare(forecast_generation(config, 1, rounds), generation)
     long = record_generation(GenerationJob(text, max_new_tokens=1), checkpoint, tokenizer, route="long")
-    write_set(tmp_path, {"training": training, "generation": generation, "long": long}, checkpoint, str, pytest.fail)
+    early = record_generation(GenerationJob("the", max_new_tokens=rounds), checkpoint.early, tokenizer, route="early")
+    traces = {"training": training, "generation": generation, "long": long, "early": early}
+    write_set(tmp_path, traces, checkpoint, str, pytest.fail)
     whole = forecast_set(config, made, forecast_generation(config, 1, rounds),
-                         forecast_generation(config, count, 1, long=True))
+                         forecast_generation(config, count, 1, "long"),
+                         forecast_generation(config, 1, early.make["rounds"], "early"))
     assert within(whole.folder, sum(path.stat().st_size for path in tmp_path.rglob("*.*")), 1.2)
 
 
@@ -65,15 +68,15 @@ def test_the_committed_recordings_are_not_large(recordings):
     made = check_training_size(Config(), 5, 7, 120)
     compare(made, recordings["training"])
     assert forecast.when_large(made) == forecast.when_large(check_generation_size(Config(), 1, 10)) == ""
-    assert forecast.when_large(check_generation_size(Config(), 16, 2, long=True)) == ""
+    assert forecast.when_large(check_generation_size(Config(), 16, 2, "long")) == ""
 
 
 def test_a_large_recording_is_announced():
     made = check_training_size(Config(blocks=4, width=64, heads=4, context=64), 50, 7, 120)
     said = forecast.when_large(made)
     assert said.startswith("a large recording: up to ") and said.endswith(" MB")
-    # Three tables, logits, gradients, attention of all updates; and 3.4 million parameters of 12 bytes each.
-    assert " GiB of memory; it will be some 169 MB with its checkpoint" in said
+    # Three tables, logits, gradients, attention of all updates; and 3.4 million parameters of 16 bytes each.
+    assert " GiB of memory; it will be some 183 MB with its checkpoint" in said
 
 
 @pytest.mark.parametrize(("config", "tokens", "updates", "says"), [
@@ -95,7 +98,7 @@ def test_too_many_rounds_are_refused_with_how_many_may_be():
     with pytest.raises(UserError, match="choose a model of a shorter context"):
         check_generation_size(Config(width=1600, heads=25), 1, 2)
     with pytest.raises(UserError, match="choose a model of a shorter context"):
-        check_generation_size(Config(context=2**20), 2**20, 2, long=True)
+        check_generation_size(Config(context=2**20), 2**20, 2, "long")
 
 
 def test_nothing_is_done_for_what_is_refused(tokenizer, monkeypatch):

@@ -8,6 +8,7 @@ from made_again import differences, first_update_arrays, pinned, same_bits
 from shared import files
 
 from tracer.format.files import save
+from tracer.format.origin import EARLY_KEY, KEY
 from tracer.format.trace import Trace
 from tracer.recording.generation import GenerationJob, past_context_job, record_generation
 from tracer.recording.training import TrainingJob, record_training
@@ -26,12 +27,16 @@ def test_the_recordings_made_again_are_the_committed_ones(fresh, recordings, tok
     """
     job = past_context_job(GenerationJob(), fresh.checkpoint.text, tokenizer, fresh.checkpoint.model.config)
     long = record_generation(job, fresh.checkpoint, tokenizer, route="long")
+    early = record_generation(GenerationJob(seed=24), fresh.checkpoint.early, tokenizer, route="early")
     different = []
-    for route, ours in {"training": fresh.training, "generation": fresh.generation, "long": long}.items():
+    made = {"training": fresh.training, "generation": fresh.generation, "long": long, "early": early}
+    assert made.keys() == recordings.keys()
+    for route, ours in made.items():
         theirs = recordings[route]
-        hashed = "checkpoint_sha256"
-        assert {**ours.make, "kernels": None, hashed: None} == {**theirs.make, "kernels": None, hashed: None}
-        different += [(route, hashed)] * (ours.make.get(hashed) != theirs.make.get(hashed))
+        differs = {"kernels", KEY, EARLY_KEY}
+        assert {key: value for key, value in ours.make.items() if key not in differs} == {
+            key: value for key, value in theirs.make.items() if key not in differs}
+        different += [(route, key) for key in (KEY, EARLY_KEY) if ours.make.get(key) != theirs.make.get(key)]
         different += [(route, name) for name in {*ours.arrays, *theirs.arrays} if not same_bits(ours, theirs, name)]
     assert bool(different) != pinned(fresh.training), different[:5]
 

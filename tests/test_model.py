@@ -168,7 +168,7 @@ def trained(updates: int) -> Checkpoint:
     optimizer = make_optimizer(model, settings)
     x, y = random_ids(SMALL)
     train(model, optimizer, x, y, updates)
-    return Checkpoint(model, optimizer, settings, updates, "Hi", torch.get_rng_state())
+    return Checkpoint(model, settings, updates, "Hi", optimizer, torch.get_rng_state())
 
 
 @pytest.fixture(scope="module")

@@ -178,7 +178,7 @@ def test_any_training_can_be_recorded_and_is_the_unrecorded_one(text, shape, set
 
 def untrained(**shape) -> Checkpoint:
     model, settings = seeded_model(Config(**{"width": 4, "heads": 1, "blocks": 1, **shape})), TrainingSettings()
-    return Checkpoint(model, make_optimizer(model, settings), settings, 0, "", torch.get_rng_state())
+    return Checkpoint(model, settings, 0, "", make_optimizer(model, settings), torch.get_rng_state())
 
 
 def emitting(ids: list[int]) -> Checkpoint:

@@ -16,6 +16,7 @@ from tracer.cli import record as cli_record
 from tracer.errors import UserError
 from tracer.format import origin
 from tracer.format.load import load, load_all
+from tracer.format.roles import ROUTES
 from tracer.format.trace import Trace
 from tracer.format.verify_folder import checks_of_all
 from tracer.model.config import Config
@@ -26,7 +27,6 @@ from tracer.recording.generation import GenerationJob, past_context_job, record_
 from tracer.recording.training import TrainingJob, record_training
 from tracer.storage.together import NEW, paths_in, read_newest, replace_together
 
-ROUTES = ("training", "generation", "long")
 TINY = Config(context=4, width=4, heads=1, blocks=1)
 KILLED = 9
 
@@ -45,7 +45,8 @@ def record(tokenizer, folder: Path, seed: int) -> Set:
     job = GenerationJob(max_new_tokens=1)
     long = past_context_job(job, "Hi", tokenizer, TINY)
     traces = {"training": training, "generation": record_generation(job, ended, tokenizer),
-              "long": record_generation(long, ended, tokenizer, route="long")}
+              "long": record_generation(long, ended, tokenizer, route="long"),
+              "early": record_generation(job, ended.early, tokenizer, route="early")}
     cli_record._write(folder, traces, ended)
     return Set(traces, ended, folder)
 
@@ -65,12 +66,14 @@ def copied(one: Set, folder: Path) -> Path:
 def test_recordings_and_checkpoint_name_the_same_hash_and_each_gives_it_again(sets, tmp_path):
     names = set()
     for one in sets:
-        known = {trace.make[origin.KEY] for trace in one.traces.values()}
-        loaded = {origin.recomputed_hash(load(one.folder / f"{route}.json")) for route in ROUTES}
-        again = load_checkpoint(one.folder / "checkpoint.pt").sha256()
-        assert known == loaded == {again}
-        names |= known
-    assert len(names) == 2
+        known = {route: trace.make[origin.KEY] for route, trace in one.traces.items()}
+        loaded = {route: origin.recomputed_hash(load(one.folder / f"{route}.json")) for route in ROUTES}
+        again = load_checkpoint(one.folder / "checkpoint.pt")
+        early = known.pop("early")
+        assert early == loaded.pop("early") == again.early.sha256() == one.traces["training"].make[origin.EARLY_KEY]
+        assert {*known.values()} == {*loaded.values()} == {again.sha256()}
+        names |= {early, again.sha256()}
+    assert len(names) == 4
 
 
 @pytest.mark.parametrize("what", ["config", "settings", "text", "updates", "parameter", "name"])
@@ -85,7 +88,7 @@ def test_the_hash_is_over_all_that_a_generation_follows_from(what):
     assert origin.checkpoint_hash(**given) == origin.checkpoint_hash(**dict(reversed(given.items())))
 
 
-@pytest.mark.parametrize("mixed", [(0, 0, 1), (0, 1, 0), (1, 0, 0)])
+@pytest.mark.parametrize("mixed", [(0, 0, 1, 0), (0, 1, 0, 0), (1, 0, 0, 0), (0, 0, 0, 1)])
 def test_a_mixture_is_refused_by_both_commands(sets, tmp_path, run, mixed):
     folder = copied(sets[0], tmp_path / "traces")
     for route, number in zip(ROUTES, mixed, strict=True):
@@ -146,7 +149,8 @@ def test_generate_does_not_write_beside_another_training(sets, tmp_path, run):
     assert files(folder) == before
     assert run("generate", "--max-new-tokens", 1, "--temperature", 2, "-o", folder).status == 0  # its own
     assert run("generate", "--checkpoint", foreign, "--max-new-tokens", 1, "-o", tmp_path / "other").status == 0
-    assert sorted(path.name for path in (tmp_path / "other").iterdir()) == ["arrays", "generation.json", "long.json"]
+    assert sorted(path.name for path in (tmp_path / "other").iterdir()) == [
+        "arrays", "early.json", "generation.json", "long.json"]
 
 
 def test_a_new_training_says_that_the_generation_is_of_the_old_one(sets, tmp_path, capsys):
@@ -155,7 +159,7 @@ def test_a_new_training_says_that_the_generation_is_of_the_old_one(sets, tmp_pat
     error = capsys.readouterr().err
     assert "not yet a set: " in error and "another training than training.json: run `python -m tracer generate" in (
         " ".join(error.split()))
-    assert all(path.exists() for path in paths_in(folder, "*.json")) and len(paths_in(folder, "*.json")) == 3
+    assert all(path.exists() for path in paths_in(folder, "*.json")) and len(paths_in(folder, "*.json")) == len(ROUTES)
 
 
 def test_a_checkpoint_that_was_changed_is_refused(sets, tmp_path, monkeypatch):
@@ -304,13 +308,14 @@ def test_files_that_are_about_to_take_their_place_are_what_is_read(sets, tmp_pat
     folder = copied(sets[0], tmp_path / "traces")
     shutil.copytree(sets[1].folder / "arrays", folder / "arrays", dirs_exist_ok=True)
     (folder / NEW).mkdir()
-    for route in ("generation", "long"):
+    for route in ("generation", "long", "early"):
         shutil.copy(sets[1].folder / f"{route}.json", folder / NEW)
     shutil.copy(sets[1].folder / "training.json", folder)  # in its place already
     shutil.copy(sets[1].folder / "checkpoint.pt", folder / NEW)
     before = files(folder)
     traces = load_all(folder)
-    assert {trace.make[origin.KEY] for trace in traces.values()} == {sets[1].checkpoint.sha256()}
+    assert {trace.make[origin.KEY] for trace in traces.values()} == {
+        sets[1].checkpoint.sha256(), sets[1].checkpoint.early.sha256()}
     assert load_checkpoint(folder / "checkpoint.pt").sha256() == sets[1].checkpoint.sha256()
     assert not [check for _, checks in checks_of_all(folder) for check in checks if check.problem]
     assert files(folder) == before
@@ -336,7 +341,8 @@ def test_a_kill_while_record_writes_leaves_a_whole_set(sets, tmp_path, quick):
         folder = copied(old, tmp_path / "traces")
         killed_at(number, lambda folder=folder: write(folder))
         found = {route: load(folder / f"{route}.json").make[origin.KEY] for route in ROUTES}
-        assert len({*found.values()}) == 1, (number, found)
+        early = sets[hashes[found["training"]]].checkpoint.early.sha256()
+        assert found.pop("early") == early and len({*found.values()}) == 1, (number, found)
         assert load_checkpoint(folder / "checkpoint.pt").sha256() == found["training"], number
         source = sets[hashes[found["training"]]]
         assert all(read_newest(folder / name) == content for name, content in files(source.folder).items()), number

@@ -1,10 +1,9 @@
 """The stage: one picture for a step, a pure function of the step, of what is chosen, the room and the moves' time."""
 
 import pytest
-from driver import DESK, address, visit
+from driver import ALL_ROUTES, DESK, address, visit
 from picture_checks import SIZES, prepare, problems
 
-ROUTES = ("training", "generation", "long")
 SAME = """(a, b) => JSON.stringify(a, (key, value) => (Number.isNaN(value) ? "NaN" : value)) === JSON.stringify(b,
     (key, value) => (Number.isNaN(value) ? "NaN" : value))"""
 
@@ -15,10 +14,10 @@ def pages(site, module_page):
     def opened(route: str, **options):
         return prepare(visit(module_page(viewport=DESK, **options), address(site, route)))
 
-    return {route: opened(route) for route in ROUTES} | {"dark": opened("training", color_scheme="dark")}
+    return {route: opened(route) for route in ALL_ROUTES} | {"dark": opened("training", color_scheme="dark")}
 
 
-@pytest.mark.parametrize("route", [*ROUTES, "dark"])
+@pytest.mark.parametrize("route", [*ALL_ROUTES, "dark"])
 @pytest.mark.parametrize(("width", "height"), SIZES)
 def test_every_kind_has_a_placed_picture_in_which_nothing_is_wrong(pages, route, width, height):
     page = pages[route]
@@ -44,7 +43,7 @@ def test_what_is_wrong_in_a_picture_is_found(pages, change):
     assert found[0].startswith(change)
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("route", ALL_ROUTES)
 def test_the_moves_of_every_kind_end_in_the_picture_one_arrives_at(pages, route):
     different = pages[route].evaluate(f"""async () => {{
         const same = {SAME};

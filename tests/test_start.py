@@ -8,13 +8,13 @@ import threading
 from pathlib import Path
 
 import pytest
-from driver import LANGUAGES, WORDS, address, steps_of, visit
+from driver import ALL_ROUTES, LANGUAGES, WORDS, address, steps_of, visit
 
 from site_builder.listing import listed
 from site_builder.modules import ENTRY, import_map, policy, sha256
 from site_builder.server import Handler, server_of
 
-ROUTES = ["training", "generation", "long"]
+ROUTES = list(ALL_ROUTES)
 
 
 @pytest.fixture

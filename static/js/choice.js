@@ -1,5 +1,7 @@
 // What is chosen on each axis: position, head, dimension. A choice holds from step to step.
 
+export const TIMES = ["update", "moment"]; // axes of a training, along which a slider runs
+
 /** @type {Record<string, string[]>} */
 const SAME_CHOICE = { position: ["query_position"], query_position: ["position"] };
 

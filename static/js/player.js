@@ -2,8 +2,7 @@
 
 import { Address } from "address";
 import { Autoplay } from "autoplay";
-import { SHARED } from "charts";
-import { Choice } from "choice";
+import { Choice, TIMES } from "choice";
 import { Distances } from "distances";
 import { all, byId, first } from "dom";
 import { wireKeys } from "keys";
@@ -109,8 +108,10 @@ export class Player {
     const { step, of, at, digits } = state;
     const known = step === null || this.store.steps.has(step);
     const index = of ? this.indexAt(of, at) : null;
-    const shared = at[this.store.outline.letters[SHARED]];
-    if (!of && shared !== undefined) this.choice.set(SHARED, shared);
+    for (const axis of of ? [] : TIMES) {
+      const i = at[this.store.outline.letters[axis]];
+      if (i !== undefined) this.choice.set(axis, i);
+    }
     this.digits = digits ?? this.digits;
     this.tour.choose(state.tour);
     this.tour.follow(state.tour);

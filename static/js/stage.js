@@ -169,7 +169,7 @@ export class Stage {
     const scene = new Scene({ store, words, step, titles: this.player.texts, array: this.array, index: this.index(), width: this.width, height: this.height,
       digits: digits === "all" ? 6 : Math.min(digits, 4) });
     this.scene = scene;
-    this.which.layers(scene, (index) => this.player.lookAt({ array: scene.array, index }));
+    this.which.layers(scene, (index) => this.player.lookAt({ array: scene.array, index }), (axis, i) => this.player.settled(axis, i));
     this.drawing = null; // until the numbers are here
     this.host.dataset.picture = step.id;
     const drawing = drawingFor(scene);

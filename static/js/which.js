@@ -1,5 +1,6 @@
 // Which of a step's arrays the picture shows, and which layer of it: a step may make several, and each may have heads.
 
+import { TIMES } from "choice";
 import { h } from "dom";
 
 export class Which {
@@ -9,6 +10,8 @@ export class Which {
     this.element = h("div", { class: "which", role: "group" });
     /** @type {HTMLElement[]} */
     this.arrays = [];
+    /** @type {{ key: string, parts: HTMLElement[], set: (index: number[]) => void } | null} */
+    this.slider = null; // kept while it is dragged
   }
 
   /**
@@ -30,16 +33,19 @@ export class Which {
   }
 
   /**
-   * The layers of the array, such as its heads: one is shown, the others are a press away.
+   * The layers of the array, such as its heads: one is shown, the others are a press away; along a training a slider.
    * @param {import("scene").Scene} scene
    * @param {(index: number[]) => void} choose
+   * @param {(axis: string, i: number) => void} settle
    */
-  layers(scene, choose) {
+  layers(scene, choose, settle) {
     const { store, words, array, index } = scene;
     if (!store.has(array)) { this.put([]); return; }
     const { axes, shape } = store.array(array);
-    this.put(axes.slice(0, -2).flatMap((axis, i) => /** @type {HTMLElement[]} */ (layer(axis, i))));
-    /** @param {string} axis @param {number} i */
+    const key = `${scene.step.id} ${array}`;
+    if (this.slider?.key !== key) this.slider = null;
+    this.put(axes.flatMap((axis, i) => (TIMES.includes(axis) ? this.time(scene, key, i, choose, settle) : i < axes.length - 2 ? layer(axis, i) : [])));
+    /** @param {string} axis @param {number} i @returns {HTMLElement[]} */
     function layer(axis, i) {
       if (shape[i] < 2) return [];
       const name = words[`axis.${axis}`] ?? axis;
@@ -48,6 +54,33 @@ export class Which {
       return options.map((option, k) => h("button", { type: "button", class: "chip", "aria-pressed": String(k === index[i]),
         onclick: () => choose(index.with(i, k)) }, option.textContent));
     }
+  }
+
+  /**
+   * @param {import("scene").Scene} scene
+   * @param {string} key
+   * @param {number} i which axis
+   * @param {(index: number[]) => void} choose
+   * @param {(axis: string, i: number) => void} settle
+   */
+  time(scene, key, i, choose, settle) {
+    const { store, words, array, index } = scene;
+    const { axes, shape } = store.array(array);
+    const name = words[`axis.${axes[i]}`] ?? axes[i];
+    if (!this.slider) {
+      const says = h("output", { class: "mono" });
+      const range = h("input", { type: "range", min: 0, max: shape[i] - 1, "aria-label": name, oninput: () => choose(now.with(i, Number(range.value))),
+        onchange: () => settle(axes[i], Number(range.value)) });
+      let now = index;
+      this.slider = { key, parts: [range, says], set: (index) => {
+        now = index;
+        range.value = String(index[i]);
+        says.textContent = `${name} ${scene.label(array, i, index[i])} / ${scene.label(array, i, shape[i] - 1)}`;
+        range.setAttribute("aria-valuetext", says.textContent);
+      } };
+    }
+    this.slider.set(index);
+    return this.slider.parts;
   }
 
   /**

@@ -16,7 +16,7 @@ def check_output(folder: Path, kind: Kind, option: str = "--output") -> None:
 
     In one folder the one would be taken for the other, or overwritten.
     """
-    from tracer.format.load import ROUTES
+    from tracer.format.roles import ROUTES
 
     known_by: dict[Kind, tuple[str, ...]] = {
         "recordings": (*(f"{route}.json" for route in ROUTES), CHECKPOINT, ARRAYS),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,12 +37,15 @@ TRAINING = together(
     click.option("--dropout", default=0.1, help="Dropout probability."),
     click.option("--activation", default="gelu", help="Activation of the MLP: a kind of operation, such as gelu_tanh."),
     click.option("--norm", default="layer_norm", help="Normalisation: a kind of operation, such as layer_norm."),
+    click.option("--early-updates", type=int, help="Updates after which the model is kept as well, for early.json "
+                                                   "[default: 20, or all but one]."),
 )
 GENERATION = together(
     click.option("--prompt", type=TEXT, default="Hi", help="Text to continue."),
     click.option("--temperature", default=0.8, help="Logits are divided by it."),
     click.option("--top-k", default=5, help="Candidates kept."),
     click.option("--sampling-seed", default=7, help="Seed of the draws."),
+    click.option("--early-seed", default=24, help="Seed of the draws from the early model."),
     click.option("--max-new-tokens", default=10, help="Longest continuation in tokens, the end token included."),
 )
 
@@ -64,7 +68,7 @@ def train(output: Path, **options: Any) -> None:
 @click.option("--checkpoint", type=click.Path(path_type=Path), help="[default: checkpoint.pt in the output folder]")
 @OUTPUT
 def generate(output: Path, checkpoint: Path | None, **options: Any) -> None:
-    """Continue a prompt with a checkpoint; write generation.json and long.json."""
+    """Continue a prompt with a checkpoint; write generation.json, long.json and early.json."""
     needs("torch", "tiktoken", pin=True)
     check_output(output, "recordings")
     from tracer.format.origin import check_training
@@ -73,7 +77,7 @@ def generate(output: Path, checkpoint: Path | None, **options: Any) -> None:
     path = checkpoint or output / CHECKPOINT
     loaded = load_checkpoint(path)
     check_training(output, path, loaded.sha256())
-    jobs, expected = _expected_generation(_generation_job(options), loaded.text, loaded.model.config)
+    jobs, expected = _expected_generation(options, loaded.text, loaded.model.config)
     for route, made in expected.items():
         _say_when_large(made, f"{route}: ")
     _write(output, _generate(loaded, jobs))
@@ -91,7 +95,7 @@ def record(output: Path, **options: Any) -> None:
 
     training = _training_job(options)
     expected = _expected_training(training)
-    jobs, others = _expected_generation(_generation_job(options), training.text, training.config)
+    jobs, others = _expected_generation(options, training.text, training.config)
     _say_when_large(forecast_set(training.config, expected, **others))
     trace, checkpoint = _train(training)
     _write(output, {"training": trace, **_generate(checkpoint, jobs)}, checkpoint)
@@ -106,7 +110,8 @@ def _training_job(options: dict[str, Any]) -> TrainingJob:
     shape = {name: options[name] for name in ("context", "width", "heads", "blocks", "dropout", "activation", "norm")}
     settings = {name: options[name] for name in ("seed", "updates", "lr")}
     return TrainingJob(options["text"], options["validation_text"],
-                       Config(vocabulary=gpt2().vocabulary_size, **shape), TrainingSettings(**settings))
+                       Config(vocabulary=gpt2().vocabulary_size, **shape), TrainingSettings(**settings),
+                       options["early_updates"])
 
 
 def _generation_job(options: dict[str, Any]) -> GenerationJob:
@@ -144,24 +149,27 @@ def _train(job: TrainingJob) -> tuple[Trace, Checkpoint]:
     return trace, checkpoint
 
 
-def _expected_generation(job: GenerationJob, text: str,
+def _expected_generation(options: dict[str, Any], text: str,
                          config: Config) -> tuple[dict[str, GenerationJob], dict[str, Forecast]]:
-    """The jobs of both routes that continue a prompt, and what each will take; refuses what is too large."""
+    """The jobs of the routes that continue a prompt, and what each will take; refuses what is too large."""
     from tracer.model.tokenizer import gpt2
     from tracer.recording.generation import check_job, past_context_job
 
+    job = _generation_job(options)
     check_job(job, gpt2(), config)
-    jobs = {"generation": job, "long": past_context_job(job, text, gpt2(), config)}
+    jobs = {"generation": job, "long": past_context_job(job, text, gpt2(), config),
+            "early": replace(job, seed=options["early_seed"])}
     return jobs, {route: check_job(own, gpt2(), config, route) for route, own in jobs.items()}
 
 
 def _generate(checkpoint: Checkpoint, jobs: dict[str, GenerationJob]) -> dict[str, Trace]:
-    """The recordings of both routes."""
+    """The recordings of the routes; the early one where the checkpoint holds its moment."""
     from tracer.model.tokenizer import gpt2
     from tracer.recording.generation import record_generation
 
-    return {route: record_generation(own, checkpoint, gpt2(), lambda number, token, text: out.print(
-        f"round {number}: id {token}, shows {text!r}"), route) for route, own in jobs.items()}
+    models = {route: checkpoint.early if route == "early" else checkpoint for route in jobs}
+    return {route: record_generation(jobs[route], model, gpt2(), lambda number, token, text: out.print(
+        f"round {number}: id {token}, shows {text!r}"), route) for route, model in models.items() if model}
 
 
 def _write(folder: Path, traces: dict[str, Trace], checkpoint: Checkpoint | None = None) -> None:

@@ -112,7 +112,8 @@ def _step_roles() -> Iterable[str]:
 
 def _array_roles() -> Iterable[str]:
     yield "## Arrays by their roles\n"
-    yield ("In a training (route `training`) and a generation (`generation`, `long`) they must be there, but where it "
+    yield ("In a training (route `training`) and a generation ("
+           f"{', '.join(map(_code, roles.GENERATIONS))}) they must be there, but where it "
            "says otherwise.\n")
     for where, specs in {
             "A text, in `texts`; the prompt without the last two": roles.TRAINED_TEXT_ARRAYS,
@@ -135,7 +136,8 @@ def _make() -> Iterable[str]:
     yield "## How it was made\n"
     yield "`make` of a training and of a generation; other texts and numbers may stand there.\n"
     objects: dict[str, Iterable[str]] = {
-        "`make` of a training": routes.TRAINING, "`make` of a generation": routes.GENERATION,
+        "`make` of a training": routes.TRAINING,
+        "`make` of a training with an early moment": routes.MORE_TRAINING, "`make` of a generation": routes.GENERATION,
         "`config`": routes.CONFIG, "`config`, where it is not as usual": routes.MORE_CONFIG,
         "`settings`": routes.SETTINGS, "`kernels`": routes.KERNELS}
     yield _table(("in", "keys"), [(name, ", ".join(map(_code, keys))) for name, keys in objects.items()])

@@ -7,13 +7,13 @@ from pathlib import Path
 from tracer.errors import UserError
 from tracer.format.decode import from_json
 from tracer.format.files import SCHEMA, VERSION, check_version
+from tracer.format.roles import ROUTES
 from tracer.format.trace import Trace, outline_hash
 from tracer.format.validation import validate
 from tracer.format.version_1 import upgrade
 from tracer.storage.strict_json import parse, read_bytes
 from tracer.storage.together import paths_in
 
-ROUTES = ("training", "generation", "long")  # the recordings of a site, each in the file of its name
 LONGEST_MESSAGE = 500  # characters: what a file says may be long
 _BEGINS = re.compile(rb'\s*\{\s*"schema"\s*:\s*"' + SCHEMA.encode() + b'"')
 

@@ -14,11 +14,13 @@ from typing import Any
 import orjson
 
 from tracer.errors import UserError
-from tracer.format.load import ROUTES, load, record_again
+from tracer.format.load import load, record_again
+from tracer.format.roles import ROUTES
 from tracer.format.trace import Trace, content_hash
 from tracer.storage.together import newest
 
 KEY = "checkpoint_sha256"  # in `make`
+EARLY_KEY = "early_checkpoint_sha256"  # in `make` of a training: of the moment that the route `early` continues from
 
 
 def checkpoint_hash(config: dict[str, Any], settings: dict[str, Any], text: str, updates: int,
@@ -48,33 +50,47 @@ def origin_problem(trace: Trace) -> str:
 
 @dataclass(frozen=True)
 class Origin:
-    """The checkpoint that a recording is of, and the hashes of the parameters that were drawn at first, by name."""
+    """The checkpoint that a recording is of, and the hashes of the parameters that were drawn at first, by name.
 
+    `early`: of a training, the checkpoint of its early moment.
+    """
+
+    route: str
     checkpoint: str
     initial: dict[str, str | None]
+    early: str = ""
 
 
 def origin_of(trace: Trace) -> Origin | None:
     """None for a recording of another kind than ours."""
     if trace.route not in ROUTES:
         return None
-    return Origin(str(trace.make.get(KEY)), {one.name: trace.arrays[one.arrays["initial"]].sha256
-                                             for one in trace.parameters if "initial" in one.arrays})
+    return Origin(trace.route, str(trace.make.get(KEY)),
+                  {one.name: trace.arrays[one.arrays["initial"]].sha256
+                   for one in trace.parameters if "initial" in one.arrays}, str(trace.make.get(EARLY_KEY, "")))
 
 
 def check_set(folder: Path, origins: dict[str, Origin | None]) -> None:
     """Raises `UserError` when recordings in `folder`, by file stem, are not of one training."""
-    known = {stem: origin for stem, origin in origins.items() if origin}
-    if not known:
+    ours = [(stem, origin) for stem, origin in origins.items() if origin]
+    if not ours:
         return
-    first = "training" if "training" in known else next(iter(known))
+    known = dict(sorted(ours, key=lambda one: ROUTES.index(one[1].route)))  # the training first, which knows most
+    first = next(iter(known))
     for stem, origin in known.items():
-        if origin.checkpoint != known[first].checkpoint:
+        if not _of_one_training(known[first], origin):
             raise UserError(f"{folder / stem}.json was made from another training than {first}.json: {_again(folder)}")
         for name, digest in origin.initial.items():
             if known[first].initial.get(name, digest) != digest:
                 raise UserError(f"{folder / stem}.json holds other initial values of {name} than {first}.json: "
                                 f"{_again(folder)}")
+
+
+def _of_one_training(first: Origin, other: Origin) -> bool:
+    """As far as they say: only the training knows the checkpoint of its early moment."""
+    if (first.route == "early") == (other.route == "early"):
+        return first.checkpoint == other.checkpoint
+    return first.route != "training" or first.early == other.checkpoint
 
 
 def check_training(folder: Path, checkpoint: Path, sha256: str) -> None:

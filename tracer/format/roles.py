@@ -6,6 +6,11 @@ made from these tables, and `tracer.format.routes` holds recordings of a trainin
 
 from dataclasses import dataclass
 
+# The recordings of a site, each in the file of its name.  Those of a generation differ in what they start from: the
+# trained model, a prompt that fills the context, and the model of an early moment of the training.
+GENERATIONS = ("generation", "long", "early")
+ROUTES = ("training", *GENERATIONS)
+
 # Kind of a step, or nothing where it shows several, and its role → what it is; those of the model in its order.
 MODEL_STEPS = {
     ("embedding", "token"): "rows of the token table",
@@ -69,6 +74,7 @@ SERIES_STEPS = {
     ("", "series_loss"): "loss and target probabilities of every update",
     ("", "series_attention"): "attention weights of every update, an array a block",
     ("", "series_rows"): "the rows in use of the token table before every update",
+    ("", "series_candidates"): "the likeliest next tokens after each part of the text, at every moment",
 }
 ROUND_STEPS = {
     ("window", "ids"): "the ids that the round reads",
@@ -184,6 +190,15 @@ CHANGE_PARAMETER_ARRAYS = GENERATION_PARAMETER_ARRAYS | {
     "initial": "its first values", "change": "the difference of the two"}
 MADE_BY = {"initial": "", "trained": "", "m": "adamw.m", "v": "adamw.v", "updated": "adamw.after",
            "change": "change.out"}
+MOMENTS = ("moment", "position", "candidate")
+_MOMENTS = " ".join(MOMENTS)
+CANDIDATE_ROLES = {  # all of them, or none
+    "series_candidates": _ids("the likeliest next ids after so many updates", _MOMENTS, always=False),
+    "series_candidate_logits": Spec("their logits", _MOMENTS, always=False),
+    "series_log_sum_exp": Spec("logarithm of the sum of exp over all logits", "moment position", always=False),
+    "series_candidate_probability": Spec("their probabilities among all tokens", _MOMENTS,
+                                         ("token_probability.out",), always=False),
+}
 TRAINING_ROLES = {
     "byte_table": _ids("the token of every byte", "byte"),
     "used_ids": _ids("ids of the rows in use", "used_row"),
@@ -193,5 +208,5 @@ TRAINING_ROLES = {
     "series_loss": Spec("loss of every update", "update"),
     "series_probability": Spec("probability of each target in every update", "update position"),
     "series_rows": Spec("the rows in use before every update", "update used_row feature"),
-}
+} | CANDIDATE_ROLES
 GENERATION_ROLES = {"byte_table": TRAINING_ROLES["byte_table"], "end": _ids("the end token", "")}

@@ -124,6 +124,9 @@ def _check_series(trace: Trace, chapter: Chapter) -> None:
     if len(maps) != trace.make["config"]["blocks"] or any((one.axes, one.dtype) != (axes, "float32") or one.derived
                                                            for one in maps):
         raise UserError("there are not the attention weights of every block in every update")
+    candidates = {role for role in trace.roles if role in roles.CANDIDATE_ROLES}
+    if candidates and candidates != {*roles.CANDIDATE_ROLES}:
+        raise UserError("there are not the candidates of every moment with their logits and probabilities")
 
 
 def _check_shown(trace: Trace) -> None:

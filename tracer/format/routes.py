@@ -24,6 +24,7 @@ BOTH = {"config": dict, "settings": dict, "tokenizer": str, "torch": str, "tikto
         "kernels": dict, "threads": int}
 KERNELS = {"torch": str, "settings": dict, "pinned": bool}
 TRAINING = BOTH | {"text": str, "validation_text": str, "tracked_id": int}
+MORE_TRAINING = {"early_updates": int, "early_checkpoint_sha256": str}  # of the moment that `early` continues from
 GENERATION = BOTH | {"prompt": str, "temperature": NUMBER, "top_k": int, "seed": int, "max_new_tokens": int,
                      "trained_on": str, "updates": int, "rounds": int}
 MOST_BLOCKS = 96
@@ -34,12 +35,12 @@ LONGEST_TEXT = 100_000  # characters
 
 def check_route(trace: Trace) -> None:
     """Whether a recording of one of our routes holds all that the pages read, each of its kind and in its place."""
-    if trace.route not in ("training", "generation", "long"):
+    if trace.route not in roles.ROUTES:
         return
     if "vocabulary" not in trace.labels:
         raise UserError("there are no labels 'vocabulary'")
     training = trace.route == "training"
-    _check_make(trace, TRAINING if training else GENERATION)
+    _check_make(trace, *((TRAINING, MORE_TRAINING) if training else (GENERATION, {})))
     (_check_training if training else _check_generation)(trace)
     check_steps(trace)
     _check_homes(trace)
@@ -216,9 +217,11 @@ def _check_merges(trace: Trace, which: str, arrays: dict[str, str]) -> None:
 
 # How it was made -------------------------------------------------------------------------------------
 
-def _check_make(trace: Trace, keys: dict[str, Any]) -> None:
+def _check_make(trace: Trace, keys: dict[str, Any], more: dict[str, Any]) -> None:
     make = trace.make
     _check_object(make, keys, "make")
+    for key in more.keys() & make.keys():
+        _check_type(make[key], more[key], f"make.{key}")
     for key, value in make.items():  # what else a recorder notes of the machine is never read
         if key not in keys and type(value) not in (str, int, float, bool):
             raise UserError(f"make has {key!r}, which this program does not know")
@@ -267,6 +270,6 @@ def ids_and_bytes(trace: Trace) -> Iterator[tuple[Array, int]]:
     vocabulary = len(trace.label_list("vocabulary"))
     for name, array in trace.arrays.items():
         operation = trace.operations.get(name)
-        holds = operation.kind in kinds if operation else array.axes in (("byte",), ("used_row",))
+        holds = operation.kind in kinds if operation else array.axes in (("byte",), ("used_row",), roles.MOMENTS)
         if holds and array.dtype == "int64" and not array.derived:
             yield array, 256 if array.axes == ("byte",) and name != trace.roles.get("byte_table") else vocabulary

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tracer.format.roles import ROUTES
 from tracer.format.routes import ids_and_bytes
 from tracer.format.trace import Operation, Trace
 from tracer.ops import KINDS
@@ -19,7 +20,7 @@ COMMON = {"norm_eps": 1e-5, "norm": "layer_norm", "activation": "gelu"}
 
 def wrongly_said(trace: Trace) -> str:
     """The first thing that is said and is not so; empty where all is so, and for routes that say nothing."""
-    if trace.route not in ("training", "generation", "long"):
+    if trace.route not in ROUTES:
         return ""
     parts = (_texts, _shape, _operations, _counts, _words, _labels)
     return next((problem for part in parts for problem in part(trace)), "")

@@ -4,14 +4,16 @@ from typing import Any
 
 import numpy as np
 
+from tracer.format.roles import GENERATIONS, ROUTES
 from tracer.format.trace import AXES, Trace
 from tracer.ops.replay import Replay
 
 
 def summarise(trace: Trace) -> dict[str, Any]:
     """The `summary` block of a trace, from its arrays and from how it was made; empty for other routes."""
-    routes = {"training": _training, "generation": _generation, "long": _generation}
-    return routes[trace.route](trace) if trace.route in routes else {}
+    if trace.route not in ROUTES:
+        return {}
+    return _generation(trace) if trace.route in GENERATIONS else _training(trace)
 
 
 def _training(trace: Trace) -> dict[str, Any]:

@@ -16,7 +16,7 @@ DTYPES: dict[str, np.dtype[Any]] = {"float32": np.dtype("<f4"), "float64": np.dt
 # The letter that stands for an axis in formulas.
 AXES = {"position": "t", "query_position": "i", "key_position": "j", "head": "h", "feature": "d",
         "head_feature": "d", "hidden": "f", "qkv": "o", "output": "o", "row": "r", "vocabulary": "v",
-        "candidate": "c", "update": "s", "token": "n", "byte": "n", "used_row": "r", "round": "n"}
+        "candidate": "c", "update": "s", "moment": "u", "token": "n", "byte": "n", "used_row": "r", "round": "n"}
 
 
 @dataclass

@@ -19,7 +19,7 @@ import numpy as np
 
 from tracer.format import origin
 from tracer.format.files import labels_are_as_written
-from tracer.format.load import ROUTES
+from tracer.format.roles import ROUTES
 from tracer.format.said import wrongly_said
 from tracer.format.summary import summarise
 from tracer.format.trace import AXES, Operation, Trace, content_hash, outline_hash

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from tracer.errors import UserError
-from tracer.format.roles import PASS_OUTPUTS
+from tracer.format.roles import GENERATIONS, PASS_OUTPUTS
 
 _STEP = re.compile(r"(?:(?P<again>again)|evaluation\.(?P<split>training|validation)|round(?P<round>\d{1,4})"
                    r"(?P<cached>\.cached)?|(?P<grad>grad))\.(?P<path>.+)|(?P<plain>.+)")
@@ -86,7 +86,7 @@ class _Upgrade:
     def __init__(self, old: dict[str, Any]):
         self.old = old
         self.training = old["route"] == "training"
-        self.ours = self.training or old["route"] in ("generation", "long")
+        self.ours = self.training or old["route"] in GENERATIONS
         self.operations = {one["id"]: one for one in old["steps"]}
         self.passes: dict[tuple[str, str, int | None], dict[str, Any]] = {}
         self.make = dict(old["make"])

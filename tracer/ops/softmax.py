@@ -2,6 +2,12 @@
 
 from tracer.ops.registry import define
 
+TOKEN_PROBABILITY = define(
+    "token_probability",
+    "softmax where its sum is known by its logarithm: Goodfellow et al. 2016, equation 6.29",
+    "out[..., c] = exp(logits[..., c] - log_sum_exp[...])",
+)
+
 SOFTMAX = define(
     "softmax",
     "Bridle 1990; stable form: Goodfellow et al. 2016, section 4.1",

@@ -10,6 +10,7 @@ from tracer.errors import UserError
 from tracer.format.origin import checkpoint_hash
 from tracer.format.trace import content_hash
 from tracer.model.checkpoint_parts import check_moments, check_parameters, config_of, exact, typed
+from tracer.model.config import Config
 from tracer.model.finite import Diverged, first_not_finite
 from tracer.model.gpt import GPT
 from tracer.model.optimizer import TrainingSettings, make_optimizer
@@ -22,20 +23,27 @@ _AGAIN = "train again with `python -m tracer train`"
 
 
 @dataclass
-class Checkpoint:
-    """A model with its optimizer after `step` updates, and the settings that led there."""
+class Moment:
+    """A model after `step` updates of a training, and the settings that led there: what a generation follows from."""
 
     model: GPT
-    optimizer: torch.optim.Optimizer
     settings: TrainingSettings
     step: int
     text: str
-    random_state: torch.Tensor
 
     def sha256(self) -> str:
         """By which recordings name it; see `tracer.format.origin`."""
         return checkpoint_hash(self.model.config.to_json(), self.settings.to_json(), self.text, self.step,
                                {name: content_hash(p.detach().numpy()) for name, p in self.model.named_parameters()})
+
+
+@dataclass
+class Checkpoint(Moment):
+    """A moment with all that going on takes, and with an early moment of the same training, where one was kept."""
+
+    optimizer: torch.optim.Optimizer
+    random_state: torch.Tensor
+    early: Moment | None = None
 
 
 def save_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
@@ -58,6 +66,8 @@ def checkpoint_bytes(checkpoint: Checkpoint) -> bytes:
         "random_state": checkpoint.random_state,
         "sha256": checkpoint.sha256(),
     }
+    if early := checkpoint.early:
+        body["early"] = {"parameters": dict(early.model.state_dict()), "step": early.step, "sha256": early.sha256()}
     if (name := first_not_finite(body)) is not None:
         raise Diverged(checkpoint.step, f"{name} is not finite after update {checkpoint.step}", "choose a smaller lr")
     return sealed_bytes(body, FORMAT)
@@ -79,24 +89,41 @@ def load_checkpoint(path: Path) -> Checkpoint:
         raise refused(path, error, _AGAIN) from None
     except Exception as error:  # torch.load raises many kinds for a damaged file
         raise refused(path, error, _AGAIN) from None
-    if checkpoint.sha256() != body["sha256"]:
+    hashes = {"": checkpoint.sha256(), **({"early": checkpoint.early.sha256()} if checkpoint.early else {})}
+    if any(one != (body[part] if part else body)["sha256"] for part, one in hashes.items()):
         raise UserError(f"{path} was changed after it was written (sha256 differs): {_AGAIN}")
     return checkpoint
 
 
 def _from_body(body: dict[str, Any]) -> Checkpoint:
+    early = {"early": dict} if "early" in body else {}  # a checkpoint of an older version has none
     exact(body, "the checkpoint", config=dict, settings=dict, parameters=dict, optimizer=dict, step=int, text=str,
-          random_state=torch.Tensor, sha256=str)
+          random_state=torch.Tensor, sha256=str, **early)
     config, settings = config_of(body["config"]), typed(TrainingSettings, body["settings"], "settings")
     if not 0 <= body["step"] <= settings.updates:
         raise Damaged("its step is none of its updates")
     if body["random_state"].dtype != torch.uint8 or body["random_state"].shape != torch.get_rng_state().shape:
         raise Damaged("its random state is none of torch's")
     check_moments(check_parameters(config, body["parameters"]), body["optimizer"], body["step"])
+    model = model_of(config, body["parameters"])
+    optimizer = make_optimizer(model, settings)
+    optimizer.load_state_dict({"state": body["optimizer"], "param_groups": optimizer.state_dict()["param_groups"]})
+    kept = _early(config, settings, body) if early else None
+    return Checkpoint(model, settings, body["step"], body["text"], optimizer, body["random_state"], kept)
+
+
+def _early(config: Config, settings: TrainingSettings, body: dict[str, Any]) -> Moment:
+    early = exact(body["early"], "the early moment", parameters=dict, step=int, sha256=str)
+    if not 0 <= early["step"] < body["step"]:
+        raise Damaged("its early moment is not before its last")
+    check_parameters(config, early["parameters"])
+    return Moment(model_of(config, early["parameters"]), settings, early["step"], body["text"])
+
+
+def model_of(config: Config, parameters: dict[str, torch.Tensor]) -> GPT:
+    """The model that has these; the random state stays as it is."""
     state = torch.get_rng_state()
     model = GPT(config)
     torch.set_rng_state(state)  # building draws initial values that are about to be replaced
-    model.load_state_dict(body["parameters"])
-    optimizer = make_optimizer(model, settings)
-    optimizer.load_state_dict({"state": body["optimizer"], "param_groups": optimizer.state_dict()["param_groups"]})
-    return Checkpoint(model, optimizer, settings, body["step"], body["text"], body["random_state"])
+    model.load_state_dict(parameters)
+    return model

@@ -16,6 +16,7 @@ from tracer.format.sizes import parameter_count
 from tracer.model.config import Config
 from tracer.ops import KINDS, expand_ellipsis
 from tracer.ops.cost import BLOCK, PAIR, evaluation_cost
+from tracer.recording.moments import LIKELIEST
 from tracer.storage.strict_json import MOST_BYTES
 
 FLOAT = 4  # bytes of a float32
@@ -96,15 +97,16 @@ def forecast_training(config: Config, tokens: int, validation_tokens: int, updat
     made.json += 40 * (T + validation_tokens) ** 2  # every merge names its tokens
     count = parameter_count(config)
     peak = max(2 * PAIR * table + (PAIR + 64) * table, PAIR * table + (2 * PAIR + 8 + 64) * T * V)
-    made.checkpoint = 3 * FLOAT * count  # the parameters and AdamW's two moments
+    made.checkpoint = 4 * FLOAT * count  # the parameters, AdamW's two moments, the parameters of an early moment
+    made.hold((updates + 1) * T * LIKELIEST, 3)
     made.checking += peak + 64 * min(BLOCK, max(table, T * V))
     made.memory = PROGRAM + made.checking + 5 * made.json + 10 * FLOAT * count + 8 * FLOAT * T * V
     made.work += made.operations * 2 * AN_OPERATION
-    made.seconds = made.work / 1e9 + updates * (0.003 * L + 12e-9 * count + 6e-10 * count * T)
+    made.seconds = made.work / 1e9 + updates * (0.004 * L + 12e-9 * count + 9e-10 * count * T)
     return made
 
 
-def forecast_generation(config: Config, tokens: int, rounds: int, long: bool = False) -> Forecast:
+def forecast_generation(config: Config, tokens: int, rounds: int, route: str = "generation") -> Forecast:
     """Of `record_generation`: a prompt of so many tokens, continued by at most so many."""
     V, D, L = config.vocabulary, config.width, config.blocks
     made = Forecast()
@@ -115,12 +117,12 @@ def forecast_generation(config: Config, tokens: int, rounds: int, long: bool = F
             made.compute(kind, "out", {"t": 1, "v": V, "d": D, "r": 1}, V, times)
         made.compute("greedy", "out", {"v": V}, 1)
         made.compute("top_k", "ids", {"v": V, "c": 5}, 1, 2)
-        if not long:
+        if route != "long":
             made.hold(V)
         made.json += 25 * (tokens + number) + 2000
         made.operations += 30 + 6 * L if number == 0 else 50 + 26 * L
         made.shown += (28 + 16 * L) * (tokens + rounds)
-    tables = 1 if long else 2
+    tables = 2 if route == "generation" else 1
     made.hold(V * D, tables)
     _parameters(made, config, tables)
     made.checking += PAIR * V * D * (tables == 2) / 2 + 80 * V + 64 * min(BLOCK, V * D)
@@ -130,11 +132,12 @@ def forecast_generation(config: Config, tokens: int, rounds: int, long: bool = F
     return made
 
 
-def forecast_set(config: Config, training: Forecast, generation: Forecast, long: Forecast) -> Forecast:
+def forecast_set(config: Config, training: Forecast, generation: Forecast, long: Forecast,
+                 early: Forecast) -> Forecast:
     """Of all recordings of one training in one folder, where the token tables that they have in common stand once."""
     table = Forecast()
     table.hold(config.vocabulary * config.width, 3)  # the first and the trained one of `generation`, one of `long`
-    parts = (training, generation, long)
+    parts = (training, generation, long, early)
     return Forecast(sum(part.seconds for part in parts), max(part.memory for part in parts),
                     json=sum(part.json for part in parts) - table.json,
                     files=sum(part.files for part in parts) - table.files,
@@ -187,14 +190,14 @@ def check_training_size(config: Config, tokens: int, validation_tokens: int, upd
     return made
 
 
-def check_generation_size(config: Config, tokens: int, rounds: int, long: bool = False) -> Forecast:
+def check_generation_size(config: Config, tokens: int, rounds: int, route: str = "generation") -> Forecast:
     """The same for a generation."""
-    if rounds <= MOST_ROUNDS and not (why := too_large(made := forecast_generation(config, tokens, rounds, long))):
+    if rounds <= MOST_ROUNDS and not (why := too_large(made := forecast_generation(config, tokens, rounds, route))):
         return made
-    fits = [not too_large(forecast_generation(config, tokens, number, long)) for number in (1, MOST_ROUNDS)]
+    fits = [not too_large(forecast_generation(config, tokens, number, route)) for number in (1, MOST_ROUNDS)]
     most = MOST_ROUNDS if all(fits) else bisect_left(
-        range(MOST_ROUNDS), True, key=lambda n: bool(too_large(forecast_generation(config, tokens, n, long)))) - 1
-    if fits[0] and not long:
+        range(MOST_ROUNDS), True, key=lambda n: bool(too_large(forecast_generation(config, tokens, n, route)))) - 1
+    if fits[0] and route != "long":
         raise UserError(f"max-new-tokens {rounds} is too large to record with this model: choose at most {most}")
     raise UserError(f"a generation from this model is too large to record: {why}: choose a model of a shorter "
                     "context, a smaller width or fewer blocks")

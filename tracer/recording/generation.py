@@ -19,7 +19,7 @@ from tracer.model.sampling import Sampler, multinomial_choices, uniform_numbers
 from tracer.model.text_tokenizer import IncrementalDecoder
 from tracer.model.tokenizer import Tokenizer
 from tracer.recording.cached_rounds import CachedRounds
-from tracer.recording.checkpoint import Checkpoint
+from tracer.recording.checkpoint import Moment
 from tracer.recording.forecast import Forecast, check_generation_size
 from tracer.recording.forward import RecordedPass, add_forward, add_parameters
 from tracer.recording.recorder import Recorder, snapshot
@@ -52,10 +52,10 @@ def check_job(job: GenerationJob, tokenizer: Tokenizer, config: Config, route: s
     """What recording `job` will take.  Raises `UserError` for too much, and for what such a model cannot do."""
     count = check_text(job.prompt, "prompt", tokenizer, config)
     Sampler(job.temperature, job.top_k, config.vocabulary)
-    return check_generation_size(config, count, job.max_new_tokens, route == "long")
+    return check_generation_size(config, count, job.max_new_tokens, route)
 
 
-def record_generation(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tokenizer,
+def record_generation(job: GenerationJob, checkpoint: Moment, tokenizer: Tokenizer,
                       progress: Callable[[int, int, str], None] = lambda number, token, text: None,
                       route: str = "generation") -> Trace:
     """Generate from `checkpoint` as `job` says and record every round.  `route`: the page it is for.
@@ -83,7 +83,7 @@ def record_generation(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tok
         if rounds.ids[-1] == tokenizer.eos:
             break
     builder.trace.make["rounds"] = number
-    if route == "generation":
+    if route == "generation":  # the values at first, beside the last ones
         _add_two_moments(builder, checkpoint)
     return builder.finish()
 
@@ -106,7 +106,7 @@ def past_context_job(job: GenerationJob, text: str, tokenizer: Tokenizer, config
     return replace(job, prompt=prompt, max_new_tokens=config.context - len(tokenizer.encode(prompt)) + 2)
 
 
-def _add_two_moments(builder: TraceBuilder, checkpoint: Checkpoint) -> None:
+def _add_two_moments(builder: TraceBuilder, checkpoint: Moment) -> None:
     """Every parameter as it was drawn, as it is after training, and the change."""
     builder.chapter("parameters", "parameters")
     state = torch.get_rng_state()
@@ -126,7 +126,7 @@ def _add_two_moments(builder: TraceBuilder, checkpoint: Checkpoint) -> None:
         step.operations.append(parameter.arrays["change"])
 
 
-def _how(job: GenerationJob, checkpoint: Checkpoint, tokenizer: Tokenizer) -> dict[str, Any]:
+def _how(job: GenerationJob, checkpoint: Moment, tokenizer: Tokenizer) -> dict[str, Any]:
     return {**vars(job), "trained_on": checkpoint.text, "updates": checkpoint.step,
             "config": checkpoint.model.config.to_json(), "settings": checkpoint.settings.to_json(),
             KEY: checkpoint.sha256(), **environment(tokenizer)}

@@ -1,5 +1,6 @@
 """What is kept of every update, not only of the first."""
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -7,13 +8,15 @@ from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
 from tracer.model.gpt import GPT, Block
+from tracer.model.layers import CrossEntropy
 from tracer.recording.trace_builder import TraceBuilder
 
 
 class Series:
     """What is kept of every update: the loss, the target probabilities, attention maps, the rows in use.
 
-    Everything is taken from the training forward (dropout on), before that update changes anything.
+    Everything is taken from the training forward (dropout on), before that update changes anything; a forward pass
+    in eval mode between two updates leaves no trace.
     """
 
     def __init__(self, model: GPT, used_ids: list[int]):
@@ -26,13 +29,11 @@ class Series:
 
     def __enter__(self) -> "Series":
         self._handles.append(self.model.register_forward_pre_hook(self._note_rows))
-        self._handles.append(self.model.cross_entropy.register_forward_hook(
-            lambda module, args, result: self.probabilities.append(module.details["target_probability"][0])))
+        self._handles.append(self.model.cross_entropy.register_forward_hook(self._note_probability))
         for number, block in enumerate(self.model.blocks):
             assert isinstance(block, Block)
             maps = self.attention.setdefault(f"blocks.{number}", [])
-            self._handles.append(block.attention.softmax.register_forward_hook(
-                lambda module, args, result, maps=maps: maps.append(result.detach()[0].clone())))
+            self._handles.append(block.attention.softmax.register_forward_hook(partial(self._note_map, maps)))
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -41,7 +42,16 @@ class Series:
         self._handles.clear()
 
     def _note_rows(self, _module: object, _given: object) -> None:
-        self.rows.append(self.model.token_embedding.weight.detach()[self.used_ids].clone())
+        if self.model.training:
+            self.rows.append(self.model.token_embedding.weight.detach()[self.used_ids].clone())
+
+    def _note_probability(self, module: CrossEntropy, _given: object, _result: object) -> None:
+        if self.model.training:
+            self.probabilities.append(module.details["target_probability"][0])
+
+    def _note_map(self, maps: list[Tensor], _module: object, _given: object, result: Tensor) -> None:
+        if self.model.training:
+            maps.append(result.detach()[0].clone())
 
     def note_loss(self, loss: float) -> None:
         self.losses.append(loss)

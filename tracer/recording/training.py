@@ -9,17 +9,18 @@ import torch
 from torch import Tensor
 
 from tracer.errors import UserError
-from tracer.format.origin import KEY
+from tracer.format.origin import EARLY_KEY, KEY
 from tracer.format.trace import Trace
 from tracer.model.config import Config
 from tracer.model.gpt import GPT
 from tracer.model.kernel_probe import kernels_used, warn_unless_pinned
 from tracer.model.optimizer import TrainingSettings, make_optimizer, train
 from tracer.model.tokenizer import Tokenizer, append_eos, shift
-from tracer.recording.checkpoint import Checkpoint
+from tracer.recording.checkpoint import Checkpoint, Moment, model_of
 from tracer.recording.first_update import add_first_update, forward, record_first_update
 from tracer.recording.forecast import Forecast, check_training_size
 from tracer.recording.forward import RecordedPass, add_forward, add_parameters
+from tracer.recording.moments import EARLY, Moments
 from tracer.recording.recorder import Recorder, snapshot
 from tracer.recording.series import Series
 from tracer.recording.text import add_pairs, add_text, add_vocabulary
@@ -28,16 +29,31 @@ from tracer.recording.trace_builder import TraceBuilder
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """What to train on, and how."""
+    """What to train on, and how.
+
+    `early`: the updates after which the model is kept as well, to continue a prompt while the dice still matter; None
+    for `EARLY`, or for the last moment but one where the training is not so long.
+    """
 
     text: str = "Hi 你!"
     validation_text: str = "Hi 你好!"
     config: Config = field(default_factory=Config)
     settings: TrainingSettings = field(default_factory=TrainingSettings)
+    early: int | None = None
+
+    @property
+    def early_updates(self) -> int:
+        """Raises `UserError` for a moment that is not before the last update."""
+        last = self.settings.updates - 1
+        early = min(EARLY, last) if self.early is None else self.early
+        if not 0 <= early <= last:
+            raise UserError(f"early-updates must be from 0 to {last}, before the last update, not {early}")
+        return early
 
 
 def expected_training(job: TrainingJob, tokenizer: Tokenizer) -> Forecast:
     """What recording will take.  Raises `UserError` for a text that is empty or too long, and for too much."""
+    _ = job.early_updates
     tokens = check_text(job.text, "text", tokenizer, job.config)
     validation_tokens = check_text(job.validation_text, "validation text", tokenizer, job.config)
     return check_training_size(job.config, tokens, validation_tokens, job.settings.updates)
@@ -59,12 +75,18 @@ def record_training(job: TrainingJob, tokenizer: Tokenizer,
     model = GPT(job.config)
     optimizer = make_optimizer(model, job.settings)
     series = Series(model, sorted({*x.flatten().tolist(), *y.flatten().tolist()}))
-
+    moments, early = Moments(model, x, y), _Early(job, model)
+    moments.note()
+    early.note(0)
     first = record_first_update(model, optimizer, x, y, series)
+    moments.note()
+    early.note(1)
     progress(1, series.losses[0])
 
     def after_update(number: int, loss: float) -> None:
         series.note_loss(loss)
+        moments.note()
+        early.note(number + 1)
         progress(number + 1, loss)
 
     with series:
@@ -72,10 +94,30 @@ def record_training(job: TrainingJob, tokenizer: Tokenizer,
 
     add_first_update(builder, first, job.settings, series.used_ids)
     series.add_to(builder)
+    moments.add_to(builder)
     _add_evaluations(builder, model, job, tokenizer, x, y)
-    checkpoint = Checkpoint(model, optimizer, job.settings, job.settings.updates, job.text, torch.get_rng_state())
-    builder.trace.make[KEY] = checkpoint.sha256()
+    checkpoint = Checkpoint(model, job.settings, job.settings.updates, job.text, optimizer, torch.get_rng_state(),
+                            early.moment)
+    builder.trace.make |= {KEY: checkpoint.sha256(), EARLY_KEY: early.moment.sha256(),
+                           "early_updates": early.moment.step}
     return builder.finish(), checkpoint
+
+
+class _Early:
+    """The model after the updates that a job says."""
+
+    def __init__(self, job: TrainingJob, model: GPT):
+        self.job, self.model = job, model
+        self.parameters: dict[str, Tensor] = {}
+
+    def note(self, updates: int) -> None:
+        if updates == self.job.early_updates:
+            self.parameters = snapshot(self.model).parameters
+
+    @property
+    def moment(self) -> Moment:
+        model = model_of(self.job.config, self.parameters)
+        return Moment(model, self.job.settings, self.job.early_updates, self.job.text)
 
 
 def _how(job: TrainingJob, tokenizer: Tokenizer) -> dict[str, Any]:
