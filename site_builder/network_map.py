@@ -107,6 +107,6 @@ def label(strings: Strings, node: Node) -> str:
 def group_title(strings: Strings, group: Group) -> str:
     """What a group is called: as its chapter is, else by words of its own, else by its name."""
     if group.block is not None:
-        return strings("chapter.block", n=group.block + 1)
+        return strings("chapter.block", n=group.block)
     return (strings.get(f"chapter.{group.name}") or strings.get(f"network_map.part.{group.name}")
             or group.name.replace("_", " "))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from site_builder.counting import FIRST
 from site_builder.keys import general
 from site_builder.labels import isolated
 from site_builder.main_line import Member, main_line
@@ -138,6 +139,7 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict[str, Any]:
         "labels": {name: {"script": _label_chunk(labels), "length": labels["length"]}
                    if isinstance(labels, dict) else _shown(trace, name) for name, labels in trace.labels.items()},
         "firsts": _first_places(trace),
+        "numbered": FIRST,
         "tokens": _tokens(trace),
         **_steps(trace),
         "letters": AXES,

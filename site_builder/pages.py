@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from site_builder.beside import ByteRow, Choices, ShownLayers, byte_rows, choices, shown_layers
+from site_builder.counting import numbered
 from site_builder.formula import OTHERWISE
 from site_builder.labels import isolated
 from site_builder.language import Language
@@ -151,9 +152,11 @@ class _Writer:
     def chapter(self, chapter: Chapter) -> ShownChapter:
         section = self.language.prose[f"chapter: {chapter.kind}"]
         of = "round" if chapter.block is None else "block"
-        number = chapter.round if chapter.block is None else chapter.block + 1
+        number = chapter.round if chapter.block is None else chapter.block
         figures = self.figures(chapter.steps[0]) | {of: number}
-        short, of_all = (self.strings(f"chapter.{chapter.kind}", n=n) for n in (number, self.numbers(chapter)))
+        all_of_it = self.numbers(chapter)
+        several = f"chapter.several_{chapter.kind}" if "–" in all_of_it else f"chapter.{chapter.kind}"
+        short, of_all = self.strings(f"chapter.{chapter.kind}", n=number), self.strings(several, n=all_of_it)
         return ShownChapter(chapter.id, short, of_all, render_title(section.title, figures),
                            render(section.body, figures), render(section.misread, figures),
                            [self.step(step, chapter) for step in chapter.steps])
@@ -161,7 +164,7 @@ class _Writer:
     def numbers(self, chapter: Chapter) -> str:
         """Of which blocks or rounds a chapter is that stands for all that repeat it: "1–2"."""
         found = [n for one in self.line.folded(chapter)
-                 if (n := one.round if one.block is None else one.block + 1) is not None]
+                 if (n := one.round if one.block is None else one.block) is not None]
         return "–".join(dict.fromkeys([str(found[0]), str(found[-1])])) if found else ""
 
     def step(self, step: Step, chapter: Chapter) -> ShownStep:
@@ -192,7 +195,7 @@ class _Writer:
         if step.of and step.direction != "backward":
             return f"{step.of}{separator}{title}"
         if step.block is not None and chapter.block is None:
-            title = self.strings("block", n=step.block + 1) + separator + title
+            title = self.strings("block", n=step.block) + separator + title
         return self.strings("again") + separator + title if step.pass_ == "again" else title
 
     def part(self, name: str) -> StepPart:
@@ -209,8 +212,7 @@ class _Writer:
         """What its places along an axis are called: by their labels, else numbered."""
         if array.axes[axis] in array.labels:
             return [isolated(label) for label in self.trace.label_list(array.labels[array.axes[axis]])]
-        first = 1 if array.axes[axis] in ("head", "update") else 0
-        return [str(first + i) for i in range(array.shape[axis])]
+        return [str(numbered(array.axes[axis], i)) for i in range(array.shape[axis])]
 
     def row_labels(self, array: Array) -> list[str]:
         """What its rows are called in a table; of more than two axes, each row with its place along the first."""
@@ -220,7 +222,8 @@ class _Writer:
         if len(array.shape) == 2:
             return rows
         leading = math.prod(array.shape[:-2])
-        return [f"{self.strings('axis.' + array.axes[0])} {n + 1} · {row}" for n in range(leading) for row in rows]
+        return [f"{self.strings('axis.' + array.axes[0])} {numbered(array.axes[0], n)} · {row}"
+                for n in range(leading) for row in rows]
 
     def figures(self, step: Step | None = None) -> dict[str, Any]:
         """What prose may name: sizes, settings and recorded numbers, never typed."""
@@ -238,7 +241,7 @@ class _Writer:
             "count": partial(count, self.language), "ln": math.log, "has": self.parts.kinds.__contains__,
             "named": self.named, "again": step is not None and step.pass_ == "again",
             "value": partial(self.value, step), "outside": self.outside(step), "round": step and step.round,
-            "block": step.block + 1 if step and step.block is not None else None,
+            "block": step.block if step else None,
         }
 
     def named(self, role: str) -> str:

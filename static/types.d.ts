@@ -12,6 +12,8 @@ interface Outline {
   labels: Record<string, string[] | { script: string; length: number }>;
   /** List of labels → the number of its first place, where that is not 0. */
   firsts: Record<string, number>;
+  /** Axis → the number of its first place for readers, where that is not 0. */
+  numbered: Record<string, number>;
   /** Id → token, of those that a picture names without the whole vocabulary. */
   tokens: Record<string, string>;
   chapters: ChapterOutline[];

@@ -97,6 +97,13 @@ def softmax_cases(shape):
         yield {"x": values}, {"out": torch.softmax(tensor(values), dim=-1).numpy()}
 
 
+@example("token_probability")
+def token_probability_cases(shape):
+    x = normal(*shape, 5) * 3
+    total = torch.logsumexp(tensor(x), dim=-1).numpy()
+    yield {"logits": x[..., :3], "log_sum_exp": total}, {"out": torch.softmax(tensor(x), dim=-1).numpy()[..., :3]}
+
+
 @example("gelu")
 def gelu_cases(shape):
     x = normal(*shape) * 2

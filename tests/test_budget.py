@@ -22,7 +22,7 @@ from tracer.ops.rounded import Rounded
 # Lengths that make the grid of any kind large, by letter of the axis.
 LENGTHS = {"position": 40, "query_position": 60, "key_position": 60, "head": 3, "feature": 24, "head_feature": 24,
            "hidden": 96, "qkv": 216, "output": 72, "row": 9000, "vocabulary": 9000, "candidate": 300, "update": 50,
-           "token": 50, "byte": 50, "used_row": 50, "round": 50}
+           "moment": 50, "token": 50, "byte": 50, "used_row": 50, "round": 50}
 
 
 def steps_of_every_kind(recordings) -> Iterator[tuple[Trace, Operation]]:

@@ -122,7 +122,7 @@ def test_a_cell_tells_its_value_and_its_curve(page, site, training_trace):
         move(page, update)
         rect.hover()
         caption = part(page, ATTENTION).locator(".caption")
-        assert caption.inner_text().startswith("head 2, query position 3 (A0), key position 2 (E4·BD)")
+        assert caption.inner_text().startswith("head 1, query position 3 (A0), key position 2 (E4·BD)")
         assert same32(number(caption.locator("strong").inner_text()), recorded[update - 1, head, i, j])
         change = float(recorded[update - 1, head, i, j]) - float(recorded[0, head, i, j])
         assert number(caption.inner_text().split(": ")[-1]) == pytest.approx(change, rel=1e-3)
@@ -147,7 +147,7 @@ def test_another_recording_draws_with_its_own_sizes(page, other_charts):
     assert page.locator(SLIDER).get_attribute("max") == "3"
     recorded = trace.values(ATTENTION)
     titles = part(page, ATTENTION).locator(".maps figcaption").all_inner_texts()
-    assert titles == ["head 1", "head 2", "head 3", "head 4"]
+    assert titles == ["head 0", "head 1", "head 2", "head 3"]
     assert part(page, ATTENTION).locator("rect[data-cell]").count() == recorded[0].size
     show(page, site, LOSS)
     move(page, 3)

@@ -23,7 +23,7 @@ def test_tables_follow_the_slider_and_have_none_of_their_own(page, site, trainin
     assert page.locator("section.current input[type=range]").count() == 1
     for name in (ATTENTION, "series.attention.blocks.1"):
         assert same32(numbers(page, name), training_trace.values(name)[update - 1, 0].ravel())
-    part(page, ATTENTION).get_by_role("group", name="head").get_by_role("button", name="2").click()
+    part(page, ATTENTION).get_by_role("group", name="head").get_by_role("button", name="1").click()
     assert same32(numbers(page, ATTENTION), training_trace.values(ATTENTION)[update - 1, 1].ravel())
     show(page, site, ROWS, extra="&digits=all", fresh=False)
     assert page.locator(SLIDER).input_value() == str(update), "the choice holds from step to step"
@@ -63,13 +63,13 @@ def test_keys_on_a_map_walk_its_cells_and_open_one(page, site, training_trace):
     caption = part(page, ATTENTION).locator(".caption")
     for key in ("ArrowUp", "ArrowLeft", "ArrowDown", "ArrowRight", "ArrowDown"):
         page.keyboard.press(key)
-    assert caption.inner_text().startswith("head 1, query position 2 (E4·BD), key position 1 (␣)")
+    assert caption.inner_text().startswith("head 0, query position 2 (E4·BD), key position 1 (␣)")
     page.keyboard.press("Enter")
     page.wait_for_selector("#number .big")
     assert page.url.endswith(f"of={ATTENTION}&s=9&h=0&i=2&j=1")
     assert same32(number(page.locator("#number .big").inner_text()), training_trace.values(ATTENTION)[9, 0, 2, 1])
     maps.nth(1).focus()
-    assert caption.inner_text().startswith("head 2, query position 0 (Hi), key position 0 (Hi)")
+    assert caption.inner_text().startswith("head 1, query position 0 (Hi), key position 0 (Hi)")
 
 
 def test_the_pointer_shows_an_update_and_a_press_keeps_it(page, site):

@@ -18,11 +18,11 @@ from tracer.resources import LANGUAGES
 ROOT = Path(__file__).resolve().parent.parent
 NEW, TAG = "xx", "art-x-marked"
 PLAIN, MARKED = "aeiouAEIOU", "áéíóúÁÉÍÓÚ"
-FIXED = re.compile(r"(\{\{.*?\}\}|\{%.*?%\}|\{[^{}]*\}|`[^`]*`|\$[^$\n]*\$|^# .*$)", re.MULTILINE)
+FIXED = re.compile(r"(\{\{.*?\}\}|\{%.*?%\}|\{[^{}]*\}|`[^`]*`|\$[^$\n]*\$|\]\([^)]*\)|^# .*$)", re.MULTILINE)
 
 
 def marked(text: str) -> str:
-    """The text with every vowel marked, but for keys, figures, code and mathematics."""
+    """The text with every vowel marked, but for keys, figures, code, mathematics and addresses."""
     pieces = FIXED.split(text)
     pieces[::2] = [piece.translate(str.maketrans(PLAIN, MARKED)) for piece in pieces[::2]]
     return "".join(pieces)

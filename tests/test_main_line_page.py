@@ -99,17 +99,17 @@ def test_the_picker_shows_where_a_step_is_and_leads_to_the_others(routes, site):
     fresh(page, address(site, "training"))
     go(page, "#step=blocks.0.attention.scores")
     passes = [words(f"pass.{name}") for name in ("first", "again", "evaluation.training", "evaluation.validation")]
-    assert lists(page) == {"Pass": [passes[0], passes], "Block": ["1", ["1", "2"]]}
-    pick(page, "Block", "2")
+    assert lists(page) == {"Pass": [passes[0], passes], "Block": ["0", ["0", "1"]]}
+    pick(page, "Block", "1")
     wait_for_step(page, "blocks.1.attention.scores")
     pick(page, "Pass", passes[3])
     wait_for_step(page, "evaluation.validation.blocks.1.attention.scores")
     assert page.evaluate("document.activeElement.tagName") == "SELECT"
-    assert lists(page)["Block"][0] == "2"
+    assert lists(page)["Block"][0] == "1"
     assert page.locator("#variants p").inner_text() == "The same step, with other numbers, in 4 passes, in 2 blocks."
     page.go_back()
     wait_for_step(page, "blocks.1.attention.scores")
-    assert lists(page) == {"Pass": [passes[0], passes], "Block": ["2", ["1", "2"]]}
+    assert lists(page) == {"Pass": [passes[0], passes], "Block": ["1", ["0", "1"]]}
     go(page, "#step=receipt.change")
     assert lists(page) == {}
 
@@ -143,7 +143,7 @@ def test_an_opened_number_goes_along_to_the_same_place_of_the_same_array(routes,
     page = routes["training"]
     go(page, "#step=blocks.0.norm_2&of=blocks.0.norm_2.mean&t=3")
     opened(page)
-    pick(page, "Block", "2")
+    pick(page, "Block", "1")
     wait_for_step(page, "blocks.1.norm_2")
     number = opened(page)
     assert (number["array"], number["index"]) == ("blocks.1.norm_2.mean", [3])

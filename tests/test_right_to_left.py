@@ -68,6 +68,7 @@ PLACES = {
                  ("#step=validation.merges", ".merges td")],
     "generation": [("#step=round2.ids", ".layers .id"), ("#step=round2.choices", ".tree li li, .playground th"),
                    ("#step=round2.cached.compare", ".current th")],
+    "early": [("#step=round2.ids", ".layers .id, .current th")],
     "long": [("#step=round2.ids", ".layers .id, .current th")],
 }
 

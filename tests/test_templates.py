@@ -69,7 +69,7 @@ def test_every_export_is_imported():
         r"^export (?:async )?(?:function\*? |class |const )(\w+)", path.read_text("utf-8"), re.MULTILINE)}
     texts = [*(path.read_text("utf-8") for path in SCRIPTS), drawings_module()]
     imported = {(module, name.split(" as ")[0].strip()) for text in texts for names, module in re.findall(
-        rf"^import \{{([^}}]*)\}} from {MODULE};", text, re.MULTILINE) for name in names.split(",")}
+        rf"^(?:im|ex)port \{{([^}}]*)\}} from {MODULE};", text, re.MULTILINE) for name in names.split(",")}
     typed = set(re.findall(rf"import\({MODULE}\)\.(\w+)", text_of(SCRIPTS)))
     # What is imported whole is a drawing: it is asked for what the type `Drawing` names.
     whole = {module for text in texts
@@ -86,7 +86,7 @@ def test_every_export_is_imported():
 
 def test_every_module_is_imported():
     texts = f"{text_of(SCRIPTS)}\n{drawings_module()}\n{ENTRY}"
-    imported = set(re.findall(rf"^import (?:.* from )?{MODULE};", texts, re.MULTILINE))
+    imported = set(re.findall(rf"^(?:im|ex)port (?:.* from )?{MODULE};", texts, re.MULTILINE))
     assert {name_of(path) for path in SCRIPTS} - {"boot"} - imported == set()
 
 

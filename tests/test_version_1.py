@@ -13,6 +13,8 @@ from damage import TwoLetters
 from tracer.errors import UserError
 from tracer.format.load import load
 from tracer.format.origin import check_set, origin_of
+from tracer.format.roles import CANDIDATE_ROLES
+from tracer.format.routes import MORE_TRAINING
 from tracer.format.trace import Trace, outline_hash, structure_to_json
 from tracer.format.verify import verify
 from tracer.model.config import Config
@@ -44,11 +46,25 @@ def again() -> dict[str, Trace]:
             "generation": record_generation(GenerationJob("ab", max_new_tokens=2, top_k=2), checkpoint, tokenizer)}
 
 
+def without_moments(trace: Trace) -> None:
+    """Leave out what recordings hold since: the next tokens at every moment, and the early one."""
+    for role in CANDIDATE_ROLES.keys() & trace.roles.keys():
+        name = trace.roles.pop(role)
+        del trace.arrays[name]
+        trace.operations.pop(name, None)
+    for chapter in trace.chapters:
+        chapter.steps = [step for step in chapter.steps if step.role != "series_candidates"]
+    for key in MORE_TRAINING:
+        trace.make.pop(key, None)
+    trace.labels.pop("moments", None)
+
+
 @pytest.mark.parametrize("route", ROUTES)
 def test_it_is_what_would_be_recorded_today(tmp_path, again, route):
     """Its names are taken apart to just what the recorder says where it makes the steps."""
     old, new = loaded(tmp_path, route, body_of(route)), again[route]
     assert body_of(route)["version"] == 1
+    without_moments(new)
     assert structure_to_json(old) == structure_to_json(new)
     assert old.operations.keys() == new.operations.keys() and old.arrays.keys() == new.arrays.keys()
     for name, operation in old.operations.items():

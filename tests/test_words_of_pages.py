@@ -108,6 +108,7 @@ PLACES = {
     "training": ["#step=blocks.0.attention.scores&of=blocks.0.attention.scores&h=0&i=2&j=1", "#step=loss&of=loss",
                  "#step=series.loss&s=9", "#step=series.attention&s=9", "#step=adamw.token_embedding.weight"],
     "generation": ["#step=round2.choices", "#step=round3.bytes", "#step=round2.cached.compare"],
+    "early": ["#step=round4.choices", "#step=round6.end"],
     "long": ["#step=round2.cached.slide&of=round2.cached.blocks.0.attention.key.slid&h=0&j=1&d=0"],
 }
 

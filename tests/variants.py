@@ -57,7 +57,8 @@ def small(**shape) -> Variant:
 def recorded(variant: Variant, tokenizer: Tokenizer) -> dict[str, Trace]:
     """The recordings of a variant by route."""
     training, checkpoint = record_training(variant.training, tokenizer)
-    found = {"training": training, "generation": record_generation(variant.generation, checkpoint, tokenizer)}
+    found = {"training": training, "generation": record_generation(variant.generation, checkpoint, tokenizer),
+             "early": record_generation(variant.generation, checkpoint.early, tokenizer, route="early")}
     if variant.past_context:
         job = past_context_job(variant.generation, variant.training.text, tokenizer, variant.training.config)
         found["long"] = record_generation(job, checkpoint, tokenizer, route="long")

@@ -6,7 +6,7 @@ import { Lines } from "lines";
 import { Maps } from "maps";
 import { Slices } from "slices";
 
-export const SHARED = "update";
+const SHARED = "update";
 const SETTLED = 400; // ms without a change
 
 /** @typedef {{ log?: boolean, change?: boolean, cell?: number }} Setting */

@@ -30,12 +30,3 @@ export function unflatten(flat, shape) {
 export function sizeOf(shape) {
   return shape.reduce((a, b) => a * b, 1);
 }
-
-/**
- * How a place on an axis is numbered for people: heads and updates are counted from 1.
- * @param {string} axis
- * @param {number} i
- */
-export function ordinal(axis, i) {
-  return axis === "head" || axis === "update" ? i + 1 : i;
-}

@@ -3,7 +3,7 @@
 import { numpyCode } from "code";
 import { copy, fill, first, h } from "dom";
 import { format, ulpAt, ulpsApart } from "format";
-import { ordinal, sizeOf } from "indices";
+import { sizeOf } from "indices";
 import { number } from "said";
 import { termTable, tokens } from "terms";
 import { indexOperands, usesOf } from "uses";
@@ -89,7 +89,7 @@ function framesOf(working) {
 function choosers({ array, index }, { store, words, open }) {
   const { axes, shape } = store.array(array);
   return h("div", { class: "choosers" }, axes.map((axis, n) => {
-    const from = ordinal(axis, 0);
+    const from = store.outline.numbered[axis] ?? 0;
     const choose = (/** @type {Event} */ { target }) => {
       const typed = Number(/** @type {HTMLInputElement | HTMLSelectElement} */ (target).value) - from;
       open({ array, index: index.with(n, Math.max(0, Math.min(shape[n] - 1, typed))) });

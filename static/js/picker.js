@@ -59,12 +59,10 @@ export class Picker {
   }
 
   /**
-   * Blocks are counted from 1.
    * @param {string} axis
    * @param {string | number} value
    */
   label(axis, value) {
-    if (axis === "block") return String(Number(value) + 1);
     return this.words[`${axis === "text" ? "pass" : axis}.${value}`] ?? String(value);
   }
 }

@@ -15,7 +15,7 @@ import { NetworkMap } from "network-map";
 import { OpenedNumber } from "opened-number";
 import { Panel } from "panel";
 import { Stage } from "stage";
-import { parse, write } from "state";
+import { parse, USUAL_DIGITS, write } from "state";
 import { swipes } from "swipe";
 import { Texts } from "texts";
 import { Tour } from "tour";
@@ -53,7 +53,7 @@ export class Player {
     this.digitButtons = all(document, "[data-digits]");
     this.notice = byId("notice", HTMLElement);
     /** @type {Digits} */
-    this.digits = 4;
+    this.digits = USUAL_DIGITS;
   }
 
   get current() {
@@ -97,7 +97,7 @@ export class Player {
     this.address.note(location.hash);
     const { state } = this.address;
     this.go(state);
-    if (state.digits === null && this.digits !== 4) this.address.set(this.withDigits(this.digits), { replace: true });
+    if (state.digits === null && this.digits !== USUAL_DIGITS) this.address.set(this.withDigits(this.digits), { replace: true });
   }
 
   /**

@@ -27,7 +27,7 @@ export const NAME = { size: 12, bold: true };
  * @param {string} form
  */
 export function nameOf(scene, { role, block }, form) {
-  return scene.say(`route.${form}${role}`, { n: (block ?? 0) + 1 });
+  return scene.say(`route.${form}${role}`, { n: block ?? 0 });
 }
 
 /**

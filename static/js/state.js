@@ -1,5 +1,8 @@
 // Where the learner is: one object, which is also the part of the address behind the #.
 
+/** Significant digits where the reader has chosen none: two where there is little room. */
+export const USUAL_DIGITS = matchMedia("(max-width: 699px)").matches ? 2 : 4;
+
 /**
  * "#step=…&of=…&h=0&i=2" → {step, of, at: {h: 0, i: 2}, digits}; digits null where the address does not say.
  * @param {string} hash
@@ -26,7 +29,7 @@ export function write({ step, of, at = {}, digits, tour, view }, letters = []) {
   const parts = [`step=${encodeURIComponent(step)}`];
   if (of) parts.push(`of=${encodeURIComponent(of)}`);
   for (const letter of letters) if (letter in at) parts.push(`${letter}=${at[letter]}`);
-  if ((digits ?? 4) !== 4) parts.push(`digits=${digits}`);
+  if ((digits ?? USUAL_DIGITS) !== USUAL_DIGITS) parts.push(`digits=${digits}`);
   if (view) parts.push(`view=${view}`);
   if (tour) parts.push(`tour=${encodeURIComponent(tour)}`);
   return `#${parts.join("&")}`;

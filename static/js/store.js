@@ -1,7 +1,7 @@
 // The recording in the browser: its outline, and its numbers as they are needed.
 
 import { Computation } from "evaluate";
-import { flatten, ordinal, sizeOf, unflatten } from "indices";
+import { flatten, sizeOf, unflatten } from "indices";
 import { decode, receive } from "received";
 
 /** Numbers that are not stored: each is computed once. @typedef {{ values: Float64Array, known: Uint8Array }} Derived */
@@ -238,7 +238,7 @@ export class Store {
    * @param {number} i
    */
   place(name, axis, i) {
-    return ordinal(this.array(name).axes[axis], i) + (this.outline.firsts[this.labelList(name, axis) ?? ""] ?? 0);
+    return i + (this.outline.numbered[this.array(name).axes[axis]] ?? 0) + (this.outline.firsts[this.labelList(name, axis) ?? ""] ?? 0);
   }
 
   /**

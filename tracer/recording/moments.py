@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from tracer.model.gpt import GPT
+from tracer.recording.recorder import snapshot
 from tracer.recording.trace_builder import TraceBuilder
 
 LIKELIEST = 5  # candidates kept of every moment and position
@@ -16,17 +17,20 @@ class Moments:
     """The likeliest next tokens after each part of a text, before the first update and after every one.
 
     Taken in eval mode (no dropout), so that they are what a generation of that moment would choose from; the random
-    state stays as it is.
+    state stays as it is.  `early`: the updates after which the parameters are kept.
     """
 
-    def __init__(self, model: GPT, x: Tensor, y: Tensor):
-        self.model, self.x, self.y = model, x, y
+    def __init__(self, model: GPT, x: Tensor, y: Tensor, early: int):
+        self.model, self.x, self.y, self.early = model, x, y, early
+        self.early_parameters: dict[str, Tensor] = {}
         self.ids: list[Tensor] = []
         self.logits: list[Tensor] = []
         self.log_sum_exp: list[Tensor] = []
 
     def note(self) -> None:
-        """This moment."""
+        """This moment: the first time that before any update."""
+        if len(self.ids) == self.early:
+            self.early_parameters = snapshot(self.model).parameters
         training = self.model.training
         with torch.no_grad():
             logits = self.model.eval()(self.x, self.y)[0][0]                       # (T, V)

@@ -75,18 +75,15 @@ def record_training(job: TrainingJob, tokenizer: Tokenizer,
     model = GPT(job.config)
     optimizer = make_optimizer(model, job.settings)
     series = Series(model, sorted({*x.flatten().tolist(), *y.flatten().tolist()}))
-    moments, early = Moments(model, x, y), _Early(job, model)
+    moments = Moments(model, x, y, job.early_updates)
     moments.note()
-    early.note(0)
     first = record_first_update(model, optimizer, x, y, series)
     moments.note()
-    early.note(1)
     progress(1, series.losses[0])
 
     def after_update(number: int, loss: float) -> None:
         series.note_loss(loss)
         moments.note()
-        early.note(number + 1)
         progress(number + 1, loss)
 
     with series:
@@ -96,28 +93,11 @@ def record_training(job: TrainingJob, tokenizer: Tokenizer,
     series.add_to(builder)
     moments.add_to(builder)
     _add_evaluations(builder, model, job, tokenizer, x, y)
+    early = Moment(model_of(job.config, moments.early_parameters), job.settings, job.early_updates, job.text)
     checkpoint = Checkpoint(model, job.settings, job.settings.updates, job.text, optimizer, torch.get_rng_state(),
-                            early.moment)
-    builder.trace.make |= {KEY: checkpoint.sha256(), EARLY_KEY: early.moment.sha256(),
-                           "early_updates": early.moment.step}
+                            early)
+    builder.trace.make |= {KEY: checkpoint.sha256(), EARLY_KEY: early.sha256(), "early_updates": early.step}
     return builder.finish(), checkpoint
-
-
-class _Early:
-    """The model after the updates that a job says."""
-
-    def __init__(self, job: TrainingJob, model: GPT):
-        self.job, self.model = job, model
-        self.parameters: dict[str, Tensor] = {}
-
-    def note(self, updates: int) -> None:
-        if updates == self.job.early_updates:
-            self.parameters = snapshot(self.model).parameters
-
-    @property
-    def moment(self) -> Moment:
-        model = model_of(self.job.config, self.parameters)
-        return Moment(model, self.job.settings, self.job.early_updates, self.job.text)
 
 
 def _how(job: TrainingJob, tokenizer: Tokenizer) -> dict[str, Any]:

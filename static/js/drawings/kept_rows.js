@@ -57,5 +57,5 @@ export function draw(pen, scene) {
       pen.text((left + columns * w + right) / 2, y + tall / 2 + 2, isSame ? "=" : "≈", { size: 20, bold: true, align: "center", color: isSame ? "ok" : "wrong", alpha: ease(scene.part("compare")) });
     }
   }
-  pen.lines(narrow ? 12 : left, 44 + shown * tall + 30, scene.say("kept_rows.saved", { kept: kept - shift, rows, new: rows - kept + shift, head: head + 1 }), width - (narrow ? 24 : left + 20), { size: 13.5, bold: true });
+  pen.lines(narrow ? 12 : left, 44 + shown * tall + 30, scene.say("kept_rows.saved", { kept: kept - shift, rows, new: rows - kept + shift, head }), width - (narrow ? 24 : left + 20), { size: 13.5, bold: true });
 }

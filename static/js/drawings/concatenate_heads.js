@@ -1,0 +1,3 @@
+// What the heads found is laid side by side again.
+
+export { arrays, draw, moves, suits } from "heads";
