@@ -9,8 +9,8 @@ DIGITS = ("2", "4", "6", "all")
 SPEEDS = ("slow", "normal", "fast")
 USUAL_SPEED = "normal"
 # Of the panel beside the picture; the map where it has no room of its own.
-TABS = ("words", "formula", "tables", "number", "map")
-SIDES = ("map", "steps")  # what may stand beside a step; the first one does
+TABS = ("words", "formula", "tables", "number", "code", "map")
+SIDES = ("map", "steps", "none")  # what may stand beside a step; the first one does
 MODES = ("forward", "backward", "update")
 REASONS = ("blocked", "missing", "old", "failed")  # why no script started: the notice of static/boot.js
 HELP = ("next", "back", "ends", "chapter", "play", "grid", "trail", "escape", "present", "counting")

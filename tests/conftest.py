@@ -137,8 +137,9 @@ class Pages:
         context = self.browser.new_context(**options)
         context.set_default_timeout(PATIENCE)
         self.contexts.append(context)
-        # As a reader left it who looks at the tables; what is chosen later holds.
-        context.add_init_script("try { localStorage['two-routes.panel'] ??= 'tables'; } catch { /* no storage */ }")
+        # As a reader left it who has met a tour and looks at the tables; what is chosen later holds.
+        context.add_init_script("try { localStorage['two-routes.panel'] ??= 'tables'; "
+                                "localStorage['two-routes.tour'] ??= 'met'; } catch { /* no storage */ }")
         page = context.new_page()
         page.on("console", lambda message: message.type in ("error", "warning")
                 and not message.location["url"].endswith(quiet or ("\0",)) and self.note(message.text))

@@ -1,6 +1,7 @@
 // The keys of a route's page.
 
 import { around, byId } from "dom";
+import { asked } from "embed";
 import { togglesPlay } from "autoplay";
 import { oncePerFrame } from "later";
 
@@ -42,6 +43,7 @@ function isPresenting() {
  */
 function present(on) {
   document.documentElement.classList.toggle("presenting", on);
+  if (!on && asked("present")) history.replaceState(null, "", location.hash.replace(/&present\b(=[^&]*)?/, ""));
 }
 
 /**

@@ -2,6 +2,7 @@
 // Where a step is on the map its section says: direction, pass, place, and the parameter that it updates.
 
 import { all } from "dom";
+import { keep, kept } from "kept";
 
 const narrow = matchMedia("(max-width: 820px)");
 const inThousands = new Intl.NumberFormat("en-US");
@@ -34,18 +35,19 @@ export class NetworkMap {
   wire() {
     const { fold, side } = this;
     for (const button of all(side, "button[data-show]")) {
-      button.addEventListener("click", () => this.turnTo(button.dataset.show ?? ""));
+      button.addEventListener("click", () => { this.turnTo(button.dataset.show ?? ""); keep("side", button.dataset.show ?? ""); });
     }
     fold.addEventListener("toggle", () => this.reveal());
-    this.turnTo("map");
+    this.turnTo(kept("side") ?? "map");
   }
 
   /**
-   * Map or list of steps.
+   * Map, list of steps, or neither: then the picture has the room.
    * @param {string} what
    */
   turnTo(what) {
     this.side.dataset.show = what;
+    document.documentElement.classList.toggle("folded", what === "none");
     for (const button of all(this.side, "button[data-show]")) {
       button.setAttribute("aria-pressed", String(button.dataset.show === what));
     }

@@ -48,6 +48,16 @@ export class OpenedNumber {
     this.place = place;
   }
 
+  /**
+   * A number is open: this one, if there was none. Its code is written out where it is asked for.
+   * @param {Place | null} place
+   * @param {boolean} withCode
+   */
+  ensure(place, withCode) {
+    if (!this.place && place) this.player.open(place);
+    if (withCode) for (const code of all(this.panel, "details.code")) code.setAttribute("open", "");
+  }
+
   async show() {
     const mine = this.place;
     if (!mine) return;
@@ -60,6 +70,7 @@ export class OpenedNumber {
       this.reads = reads;
       this.frames = frames;
       this.motion.load(frames, (frame, n) => this.markTerm(frame.term ? n : null));
+      if (this.player.panel.tab === "code") this.ensure(mine, true);
     } catch (error) {
       if (!wanted()) return;
       this.panel.replaceChildren(loadFailed(this.player.words, error));

@@ -1,8 +1,10 @@
 // What opens beside the picture: words, formula, tables, the opened number. It stays as the reader left it.
 
 import { all, byId } from "dom";
+import { keep, kept } from "kept";
 
-const KEPT = "two-routes.panel";
+const NAME = "panel"; // in what is kept
+const OF_A_NUMBER = ["number", "code"]; // tabs that show one number: it has to be open
 
 export class Panel {
   /** @param {(tab: string) => void} changed */
@@ -12,7 +14,7 @@ export class Panel {
     this.opener = byId("panel-open", HTMLButtonElement);
     this.buttons = all(this.element, "[data-tab]");
     this.tab = "";
-    this.before = kept(); // the tab that was open before a number was
+    this.before = kept(NAME) ?? (innerWidth >= 1440 ? "words" : ""); // the tab that was open before a number was
     for (const button of this.buttons) button.addEventListener("click", () => this.choose(button.dataset.tab ?? ""));
     this.opener.addEventListener("click", () => this.choose(this.tab ? "" : this.last || "words"));
     this.last = this.before;
@@ -24,21 +26,25 @@ export class Panel {
     return this.tab === "tables";
   }
 
+  get isOfNumber() {
+    return OF_A_NUMBER.includes(this.tab);
+  }
+
   /**
    * The reader's choice, which is kept.
    * @param {string} tab
    */
   choose(tab) {
     this.show(tab);
-    this.before = tab === "number" ? this.before : tab;
-    keep(this.before);
+    this.before = this.isOfNumber ? this.before : tab;
+    keep(NAME, this.before);
   }
 
   /** @param {string} tab */
   show(tab) {
     if (tab === this.tab && this.element.hidden === !tab) return;
     this.tab = tab;
-    if (tab) this.last = tab;
+    if (tab && !this.isOfNumber) this.last = tab;
     this.element.hidden = !tab;
     document.documentElement.dataset.panel = tab;
     this.opener.setAttribute("aria-expanded", String(Boolean(tab)));
@@ -51,24 +57,7 @@ export class Panel {
    * @param {boolean} shown
    */
   number(shown) {
-    if (shown && !this.hasTables) this.show("number");
-    else if (this.tab === "number") this.show(this.before);
-  }
-}
-
-function kept() {
-  try {
-    return localStorage.getItem(KEPT) ?? (innerWidth >= 1440 ? "words" : "");
-  } catch {
-    return "";
-  }
-}
-
-/** @param {string} tab */
-function keep(tab) {
-  try {
-    localStorage.setItem(KEPT, tab);
-  } catch {
-    // A browser that keeps nothing opens the page as it is.
+    if (shown && !this.hasTables && !this.isOfNumber) this.show("number");
+    else if (!shown && this.isOfNumber) this.show(this.before);
   }
 }

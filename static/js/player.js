@@ -56,13 +56,9 @@ export class Player {
     this.digits = USUAL_DIGITS;
   }
 
-  get current() {
-    return this.neighbours.current;
-  }
+  get current() { return this.neighbours.current; }
 
-  get step() {
-    return this.neighbours.step;
-  }
+  get step() { return this.neighbours.step; }
 
   start() {
     // Without scripts an address leads to its section; with scripts the browser must not scroll there.
@@ -94,6 +90,7 @@ export class Player {
 
   /** Go where the address leads, whoever wrote it; one that says nothing of digits is told of the chosen ones. */
   arrive() {
+    if (this.tour.isNew && !location.hash) { this.visit(this.tour.stops[0], true); return; }
     this.address.note(location.hash);
     const { state } = this.address;
     this.go(state);
@@ -169,6 +166,7 @@ export class Player {
     if (!this.current) return;
     if (this.panel.hasTables) this.step.drawNow();
     if (this.panel.tab === "map") this.navigation.reveal();
+    if (this.panel.isOfNumber) this.opened.ensure(this.stage.place, this.panel.tab === "code");
     this.step.follow();
     this.step.mark();
   }
@@ -177,8 +175,8 @@ export class Player {
    * Go to a stop of the tour.
    * @param {Stop} stop
    */
-  visit(stop) {
-    this.follow(write({ step: stop.step, digits: this.digits, tour: stop.name, view: stop.view === "step" ? null : stop.view }));
+  visit(stop, replace = false) {
+    this.follow(write({ step: stop.step, digits: this.digits, tour: stop.name, view: stop.view === "step" ? null : stop.view }), replace);
     this.stage.playMoves();
   }
 

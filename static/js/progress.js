@@ -1,32 +1,25 @@
 // How many answers were right, kept in this browser alone.
 
-const KEPT = "two-routes.exercises";
+import { keep, kept } from "kept";
+
+const NAME = "exercises";
 
 /** @returns {{ right: number, asked: number }} */
 export function progress() {
   try {
-    const { right = 0, asked = 0 } = JSON.parse(localStorage.getItem(KEPT) ?? "{}");
+    const { right = 0, asked = 0 } = JSON.parse(kept(NAME) ?? "{}");
     return { right: Number(right) || 0, asked: Number(asked) || 0 };
   } catch {
-    return { right: 0, asked: 0 };
+    return { right: 0, asked: 0 }; // something else was kept there
   }
 }
 
 /** @param {boolean} isRight */
 export function note(isRight) {
   const { right, asked } = progress();
-  write(JSON.stringify({ right: right + Number(isRight), asked: asked + 1 }));
+  keep(NAME, JSON.stringify({ right: right + Number(isRight), asked: asked + 1 }));
 }
 
 export function clear() {
-  write("{}");
-}
-
-/** @param {string} text */
-function write(text) {
-  try {
-    localStorage.setItem(KEPT, text);
-  } catch {
-    // A browser that keeps nothing counts nothing.
-  }
+  keep(NAME, "{}");
 }

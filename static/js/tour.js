@@ -2,6 +2,7 @@
 // or by itself until the reader touches anything.
 
 import { all, fill, h } from "dom";
+import { keep, kept } from "kept";
 
 const READ = 62; // ms a letter
 const PAUSE = 1500; // ms after the moves and the reading
@@ -35,6 +36,11 @@ export class Tour {
     }
   }
 
+  /** Whether there is a tour that this reader has met on no page. */
+  get isNew() {
+    return this.stops.length > 0 && kept("tour") === null;
+  }
+
   get active() {
     return this.at >= 0;
   }
@@ -50,6 +56,7 @@ export class Tour {
     document.documentElement.classList.toggle("touring", this.active);
     this.element.hidden = !this.active;
     if (!this.active) { this.stop(); this.element.removeAttribute("data-stop"); return; }
+    keep("tour", "met");
     this.show(this.stops[at]);
   }
 
