@@ -49,8 +49,10 @@ def test_the_map_folds_and_stays_folded(new_page, site):
     before = picture.bounding_box()["width"]
     page.locator(".side [data-show=none]").click()
     assert picture.bounding_box()["width"] > before + 150
+    assert page.evaluate("localStorage['two-routes.side']") == "none"
+    page.wait_for_timeout(500)  # until the browser has written it: another process may show the page again
     page.reload()
-    page.wait_for_selector("html.scripted section.step.current", state="attached")
+    page.wait_for_selector("html.scripted.folded", state="attached")
     assert page.locator(".side .map").is_hidden() and picture.bounding_box()["width"] > before + 150
     page.locator(".side [data-show=map]").click()
     assert page.locator(".side .map").is_visible()

@@ -78,12 +78,12 @@ export class Scene {
   }
 
   /**
-   * A number, rounded for a picture.
+   * A number, rounded for a picture: never to more digits than the reader has chosen.
    * @param {number} value
    * @param {number} [digits]
    */
   number(value, digits = this.digits, dtype = "float64") {
-    return compact(value, digits, dtype);
+    return compact(value, Math.min(digits, this.digits), dtype);
   }
 
   /**
