@@ -11,10 +11,11 @@ map, the line that starts the player, and each module, whose hash the map gives 
 import base64
 import hashlib
 import json
-import re
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
+
+import rjsmin
 
 from site_builder.functions import NAME, functions_module
 from tracer.resources import STATIC
@@ -25,22 +26,28 @@ SOURCES = STATIC / "js"
 
 
 def modules_script(folder: Path = SOURCES) -> str:
-    """A classic script that gives the page its import map.  It holds each module once; the map needs its URL twice."""
-    modules = [[name, _data_url(text), sha256(text)] for name, text in _modules(folder).items()]
-    return f"twoRoutes.map({_json(modules)});\n"
+    """A classic script that gives the page its import map.
+
+    It holds each module once; the map needs its URL twice, and its hash, which the policy of the page says.
+    """
+    pairs = [[name, _data_url(text)] for name, text in modules(folder).items()]
+    return f"twoRoutes.map({_json(pairs)});\n"
 
 
 def import_map(folder: Path = SOURCES) -> str:
     """The import map for every module: the text that ``twoRoutes.map`` makes, byte for byte."""
-    modules = _modules(folder)
-    urls = {name: _data_url(text) for name, text in modules.items()}
-    return _json({"imports": urls, "integrity": {urls[name]: sha256(text) for name, text in modules.items()}})
+    texts = modules(folder)
+    urls = {name: _data_url(text) for name, text in texts.items()}
+    return _json({"imports": urls, "integrity": {urls[name]: sha256(text) for name, text in texts.items()}})
 
 
 @cache
 def policy() -> str:
-    """The Content-Security-Policy of every page, in its head and in the header that `serve` sends."""
-    texts = [import_map(), ENTRY, *_modules(SOURCES).values()]
+    """The Content-Security-Policy of every page, in its head and in the header that `serve` sends.
+
+    The hashes of the modules stand last, in the order of the import map: ``boot.js`` reads them there.
+    """
+    texts = [import_map(), ENTRY, *modules(SOURCES).values()]
     hashes = " ".join(f"'{sha256(text)}'" for text in texts)
     return (f"default-src 'none'; script-src 'self' {hashes}; style-src 'self'; img-src 'self' data:; "
             "frame-src 'self'; base-uri 'none'; form-action 'none'")
@@ -51,34 +58,13 @@ def sha256(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _modules(folder: Path) -> dict[str, str]:
+def modules(folder: Path = SOURCES) -> dict[str, str]:
     """Name → text: every ``*.js`` in `folder`, and the modules that are made from tables: of functions, of drawings."""
     files = {path.relative_to(folder).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
              for path in folder.rglob("*.js")}
     files |= {NAME: functions_module(), DRAWINGS: drawings_module(folder)}
-    # The last line keeps stacks and coverage readable.
-    return {name: f"{without_comments(files[name])}\n//# sourceURL={name}.js\n" for name in sorted(files)}
-
-
-# A line that is one; a block that begins a line and ends one; a type in its brackets; what stands behind code, unless
-# a quotation mark follows, in which case it may be text.
-_COMMENT = re.compile(r"""
-    ^[ ]*//.*$ | ^[ ]*/\*\*(?:(?!\*/)[\s\S])*\*/[ ]*$
-    | /\*\*[ ]@[^\n]*?\*/[ ]? | [ ]+//[ ][^\n"'`]*$""", re.MULTILINE | re.VERBOSE)
-
-
-def without_comments(text: str) -> str:
-    """A module without what is said to people and to the type checker, a third of it; its lines keep their numbers."""
-    return _flush(_COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text))
-
-
-def _flush(text: str) -> str:
-    """Lines without the blanks in front of them, but for those of a text over several lines."""
-    lines, inside = [], False
-    for line in text.split("\n"):
-        lines.append(line if inside else line.lstrip(" "))
-        inside ^= line.count("`") % 2 == 1
-    return "\n".join(lines)
+    # What is said to people and to the type checker is left out; the last line names the file in stacks.
+    return {name: f"{rjsmin.jsmin(files[name])}\n//# sourceURL={name}.js\n" for name in sorted(files)}
 
 
 def drawings_module(folder: Path = SOURCES) -> str:

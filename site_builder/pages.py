@@ -21,6 +21,8 @@ from site_builder.strings import Strings, count
 from site_builder.tour import stops
 from tracer.format.trace import Array, Chapter, Pass, Step
 
+VARIANT_TABLE_LIMIT = 16  # numbers
+
 
 @dataclass
 class StepPart:
@@ -171,12 +173,13 @@ class _Writer:
         member = self.line.members[step.id]
         section = find_section(self.language, step, self.trace.route)
         figures = self.figures(step)
+        stop = member is self.line.stop(member)
         given = [] if step.kind == "change" else step.arrays  # the operation itself shows both moments
         return ShownStep(
-            step.id, self.at(step), int(member.place) + 1, member is self.line.stop(member),
+            step.id, self.at(step), int(member.place) + 1, stop,
             self.title(step, chapter, render_title(section.title, figures)),
             marked(render(section.body, figures)), render(section.misread, figures),
-            [self.part(name) for name in given], [self.part(name) for name in step.operations],
+            [self.part(name, stop) for name in given], [self.part(name, stop) for name in step.operations],
             merges(self.trace, step), shown_layers(layers(self.trace, chapter, step)),
             byte_rows(rows := bytes_of(self.trace, step), self.strings),
             careless(self.trace, step) if rows else "",
@@ -198,12 +201,14 @@ class _Writer:
             title = self.strings("block", n=step.block) + separator + title
         return self.strings("again") + separator + title if step.pass_ == "again" else title
 
-    def part(self, name: str) -> StepPart:
+    def part(self, name: str, is_stop: bool) -> StepPart:
+        """Of a variant the page itself holds the smallest tables alone: it is read with scripts, or by its stop."""
         array, part = self.trace.arrays[name], self.parts[name]
         axes = " × ".join(f"{self.strings('axis.' + axis)} {length:,}"
                           for axis, length in zip(array.axes, array.shape, strict=True))
         table = {"columns": self.axis_labels(array, -1) if array.shape else [],
-                 "rows": list(zip(self.row_labels(array), part.rows, strict=True))} if part.rows else None
+                 "rows": list(zip(self.row_labels(array), part.rows, strict=True))} if (
+                     part.rows and (is_stop or array.size <= VARIANT_TABLE_LIMIT)) else None
         formulas = [formula.replace(OTHERWISE, self.strings("otherwise")) for formula in part.formulas]
         return StepPart(part, source(part.notation, self.language) if part.notation else "", formulas,
                          part.constants, axes, table)

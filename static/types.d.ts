@@ -207,7 +207,7 @@ interface TwoRoutes {
   received: Map<string, any>;
   waiting: Map<string, (content: any) => void>;
   receive(name: string, content: any): void;
-  map(modules: [string, string, string][]): void;
+  map(modules: [string, string][]): void;
   start(run: () => void): void;
 }
 

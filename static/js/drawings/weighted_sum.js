@@ -62,7 +62,9 @@ export function draw(pen, scene) {
       const value = store.value(values, [h, j, k]);
       const lit = k === d;
       pen.cell(x + m * cw, at, cw, ch, value, { largest, digits, lit, stroke: "value", key: `${values} ${[h, j, k]}`, place: { array: values, index: [h, j, k] } });
-      if (!narrow && part > 0) pen.cell(x + (right - x) * part + m * cw, at, cw, ch, value * weight, { largest: largest * peak, digits: part === 1 ? digits : 0, alpha: part * (0.15 + 0.85 * Math.min(1, weight / peak)), lit, stroke: "value" });
+      if (!narrow && part > 0) pen.cell(x + (right - x) * part + m * cw, at, cw, ch, value * weight, { largest: largest * peak, alpha: part * (0.15 + 0.85 * Math.min(1, weight / peak)), lit, stroke: "value" });
+      // The number stays to be read, however faded its cell.
+      if (!narrow && part === 1 && digits) pen.text(right + (m + 0.5) * cw, at + ch / 2 + 4, scene.number(value * weight, digits), { size: 11, mono: true, bold: lit, align: "center" });
       // A copy falls into the sum.
       if (merge > 0 && merge < 1) pen.cell(right + m * cw, at + (y - at) * merge, cw, ch, value * weight, { largest: largest * peak, alpha: 0.5 });
     });
