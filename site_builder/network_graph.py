@@ -239,6 +239,6 @@ class _Finder:
 
 
 def main_array(trace: Trace, step: Step) -> str:
-    """What a step is about: the first that its operations return, else the first array that it makes or shows."""
-    returned = (name for name in step.operations if trace.operations[name].target == "out")
-    return next(returned, (step.operations or step.arrays)[0])
+    """What a step is about: what its operations return, the gradient that goes on, else the first array."""
+    targets = {trace.operations[name].target: name for name in reversed(step.operations)}
+    return targets.get("out") or targets.get("d_x") or (step.operations or step.arrays)[0]

@@ -25,7 +25,8 @@ STEPS = {
                  "blocks.0.attention.mask", "blocks.0.attention.softmax", "blocks.0.attention.weighted_sum",
                  "blocks.0.attention.concatenate", "blocks.1.residual_1", "blocks.0.mlp.gelu", "cross_entropy",
                  "grad.cross_entropy", "grad.blocks.1.attention.split", "adamw.token_embedding.weight",
-                 "receipt.predicted", "series.loss", "series.candidates"],
+                 "receipt.predicted", "series.loss", "series.candidates", "series.attention", "series.rows",
+                 "grad.blocks.1.attention.softmax", "grad.final_norm"],
     "early": ["round4.sampler.temperature", "round4.sampler.top_k", "round4.sampler.draw", "round4.choices",
               "round4.cached.kept", "round3.bytes"],
 }
@@ -151,6 +152,48 @@ def test_layer_norm_moves_the_dots_as_the_numbers_move(shapes, numbers):
     centred = [shape["x"] for shape in found if " centred " in shape["key"]]
     linear(centred, x - x.mean())
     linear([dot["x"] for dot in of(found, "blocks.0.norm_1", "dot")], (x - x.mean()) / np.sqrt(x.var() + 1e-5))
+
+
+def test_the_way_back_through_softmax_is_a_level_of_all(shapes, numbers):
+    """Heights by the gradients, the level by their mean weighted with the shares, what is left by NumPy."""
+    name = "grad.blocks.1.attention.softmax"
+    array = numbers["training"].trace.operations
+    made = next(one for one in numbers["training"].trace.steps() if one.id == name).operations[0]
+    operands = array[made].operands
+    found = shapes("training", name, f"&of={made}&h=0&i=3&j=1")
+    shares, gradients = (numbers["training"].array(operands[key])[0, 3].astype(float) for key in ("out", "d_out"))
+    level = (shares * gradients).sum()
+    upper, lower = of(found, operands["d_out"], "cell"), of(found, made, "cell")
+    proportional([bar["h"] for bar in upper], gradients)
+    proportional([bar["h"] for bar in lower], shares * (gradients - level))
+    [line] = [shape for shape in found if shape["key"] == "level"]
+    zero = upper[0]["y"] + (upper[0]["h"] if gradients[0] > 0 else 0)
+    unit = max(bar["h"] for bar in upper) / np.abs(gradients).max()
+    assert zero - line["points"][1] == pytest.approx(level * unit, abs=1)
+
+
+def test_the_way_back_through_a_norm_takes_two_things_off(shapes, numbers):
+    read = numbers["training"].array
+    found = shapes("training", "grad.final_norm", "&of=grad.blocks.1.residual_2&t=3&d=5")
+    x, weight = read("blocks.1.residual_2")[3].astype(float), read("final_norm.weight").astype(float)
+    back = next(one for one in numbers["training"].trace.operations.values()
+                if one.kind == "layer_norm" and one.target == "d_x" and "final_norm.mean" in one.operands.values())
+    g = read(back.operands["d_out"])[3].astype(float) * weight
+    normalised = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
+    lines = {key: [shape["x"] for shape in found if shape["key"].startswith(f"{back.id} {key} ")]
+             for key in ("come", "shifted", "stretched")}
+    linear(lines["come"], g)
+    linear(lines["shifted"], g - g.mean())
+    linear(lines["stretched"], g - g.mean() - normalised * (g * normalised).mean())
+    linear([dot["x"] for dot in of(found, back.id, "dot")], read(back.id)[3])
+
+
+def test_of_an_array_over_all_updates_the_chosen_number_has_its_way(shapes, numbers):
+    found = shapes("training", "series.attention", "&of=series.attention.blocks.0&s=30&h=1&i=3&j=2")
+    way = numbers["training"].array("series.attention.blocks.0")[:, 1, 3, 2]
+    dots = of(found, "series.attention.blocks.0", "dot")
+    assert [dot["place"]["index"] for dot in dots] == [[u, 1, 3, 2] for u in range(120)]
+    linear([dot["y"] for dot in dots], way)
 
 
 def test_gelu_lets_the_dots_fall_onto_the_curve(shapes, numbers):

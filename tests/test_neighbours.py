@@ -76,7 +76,7 @@ def test_a_focus_in_a_step_that_is_left_by_its_address_is_let_go(scores):
 
 
 def test_what_was_chosen_meanwhile_holds_in_a_step_that_was_ready(scores):
-    scores.locator(".current .made .pick").get_by_role("button", name="2").click()
+    scores.locator(".current .made .pick").get_by_role("button", name="1").click()
     scores.locator("[data-digits='6']").click()
     at_rest(scores, SCORES)
     scores.keyboard.press("ArrowRight")
@@ -84,7 +84,7 @@ def test_what_was_chosen_meanwhile_holds_in_a_step_that_was_ready(scores):
     shown = scores.locator(".current .made .numbers").inner_text()
     scores.reload()
     scores.evaluate("tools.settled()")
-    scores.locator(".current .made .pick").get_by_role("button", name="2").click()
+    scores.locator(".current .made .pick").get_by_role("button", name="1").click()
     assert scores.locator(".current .made .numbers").inner_text() == shown
     assert len(shown.splitlines()) > 5
 

@@ -141,16 +141,16 @@ def test_heads_are_chosen_above_the_table(page, site, training_trace):
     box = TABLE.format("blocks.0.attention.scores")
     scores = training_trace.values("blocks.0.attention.scores")
     chips = page.locator(f"{box} [role=group] .chip")
-    assert chips.all_text_contents() == [str(1 + head) for head in range(len(scores))]
+    assert chips.all_text_contents() == [str(head) for head in range(len(scores))]
     for head in (1, 0):
         chips.nth(head).click()
         assert page.locator(f"{box} td[data-r]").all_text_contents() == [format_number(v) for v in scores[head].ravel()]
-        assert page.evaluate("document.activeElement.textContent") == str(1 + head)
+        assert page.evaluate("document.activeElement.textContent") == str(head)
     chips.nth(1).click()
     page.keyboard.press("n")  # the choice holds
     place(page)
     box = TABLE.format("blocks.0.attention.mask")
-    assert page.locator(f"{box} .chip[aria-pressed=true]").all_text_contents() == ["2"]
+    assert page.locator(f"{box} .chip[aria-pressed=true]").all_text_contents() == ["1"]
     page.locator(f'{box} td[data-r="4"][data-c="1"]').click()
     assert opened(page)["index"] == [1, 4, 1]
 

@@ -4,13 +4,18 @@ import { arrange, HEAD, offset } from "arrange";
 import { drawBreaks, drawHeads, widestLabel } from "box-labels";
 import { indexAt } from "boxes";
 import { drawLegend, LEGEND } from "legend";
+import { axis, curve } from "curve";
+import { TIMES } from "choice";
+import { bare } from "dom";
 import { widthOf } from "pen";
 import { place } from "placement";
+import { fit, grid, heading, shownOf } from "shapes";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("placement").Box} Box */
 
 /**
- * An array that nothing made: the chosen layer of it, as cells.
+ * An array that nothing made: the chosen layer of it, as cells; of one that runs over a training, below it the way of
+ * the chosen number.
  * @param {import("pen").Pen} pen
  * @param {Scene} scene
  */
@@ -18,6 +23,51 @@ export function drawGiven(pen, scene) {
   const { store, array } = scene;
   if (!array || !store.has(array)) return;
   const { axes, shape } = store.array(array);
+  if (TIMES.includes(axes[0]) && axes.length > 2) drawSlice(pen, scene);
+  else drawCells(pen, scene, axes, shape);
+}
+
+/**
+ * @param {import("pen").Pen} pen
+ * @param {Scene} scene
+ */
+function drawSlice(pen, scene) {
+  const { store, array, index, width, height, narrow } = scene;
+  const shape = store.shape(array);
+  const [n, down, across] = [shape[0], shape[shape.length - 2], shape[shape.length - 1]];
+  const lead = index.slice(0, -2);
+  const pad = narrow ? 8 : 28;
+  const label = narrow ? 48 : 90;
+  const split = Math.round(height * 0.54);
+  const rows = shownOf(down, (split - 60) / 6, index[index.length - 2]);
+  const columns = shownOf(across, (width - 2 * pad - label) / 5, index[index.length - 1]);
+  const part = rows.length < down || columns.length < across ? scene.say("part", { n: rows.length * columns.length, all: down * across }) : "";
+  const axes = [scene.words[`axis.${store.array(array).axes[index.length - 2]}`], scene.words[`axis.${store.array(array).axes[index.length - 1]}`]];
+  heading(pen, { x: pad, y: 18, w: width - 2 * pad, h: 0 }, `${axes[0]} ↓ · ${axes[1]} →`, part);
+  const heads = Math.max(1, Math.ceil(columns.length * 40 / (width - 2 * pad - label)));
+  const at = grid(pen, scene, { x: pad, y: 44, w: width - 2 * pad, h: split - 60 }, { array, lead, rows, columns, chosen: index, label, tall: 48, wide: 110, keys: false });
+  columns.forEach((j, m) => {
+    if (m % heads === 0) pen.text(at(0, m).x + at(0, m).w / 2, 38, fit(bare(scene.label(array, shape.length - 1, j)), at(0, m).w * heads - 4, { size: 11 }), { size: 11, align: "center", color: j === index.at(-1) ? "accent" : "soft" });
+  });
+  const values = Array.from({ length: n }, (_, u) => store.value(array, [u, ...index.slice(1)]));
+  const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
+  const [left, right, top, bottom] = [pad + label, width - pad - 12, split + 34, height - 30];
+  const X = (/** @type {number} */ u) => left + (n > 1 ? u / (n - 1) : 0.5) * (right - left);
+  const Y = (/** @type {number} */ v) => bottom - (high > low ? (v - low) / (high - low) : 0.5) * (bottom - top);
+  heading(pen, { x: pad, y: split + 14, w: width - 2 * pad, h: 0 }, scene.say("series.one"), scene.say("series_loss.at", { n: store.place(array, 0, index[0]), value: scene.number(values[index[0]], 4) }));
+  axis(pen, [left, right], bottom, scene.number(low, 2), scene.number(high, 2), top);
+  curve(pen, scene, { values, X, Y, part: 1, color: "accent", array, places: (u) => [u, ...index.slice(1)] });
+  pen.line([X(index[0]), top - 6, X(index[0]), bottom + 6], { stroke: "ink", stroke_width: 1.5, dash: [4, 4] });
+}
+
+/**
+ * @param {import("pen").Pen} pen
+ * @param {Scene} scene
+ * @param {string[]} axes
+ * @param {number[]} shape
+ */
+function drawCells(pen, scene, axes, shape) {
+  const { store, array } = scene;
   const letters = axes.map((_, i) => /** @type {LetterNode} */ (["letter", `a${i}`]));
   const [box] = place([["out", letters, ["number", 0]]]).boxes;
   const given = /** @type {Box} */ ({ ...box, name: array });

@@ -109,12 +109,12 @@ export class Which {
 }
 
 /**
- * What tells names apart: the parts after those that all of them begin with.
+ * What tells names apart: the parts after those that all of them begin with; a number says nothing by itself.
  * @param {string[]} names
  */
 function tails(names) {
   const parts = names.map((name) => name.split("."));
   let same = 0;
-  while (parts.length && parts.every((part) => part.length > same + 1 && part[same] === parts[0][same])) same += 1;
+  while (parts.length && parts.every((part) => part.length > same + 1 && part[same] === parts[0][same] && !/^\d+$/.test(part[same + 1]))) same += 1;
   return parts.map((part) => part.slice(same).join("."));
 }

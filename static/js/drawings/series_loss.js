@@ -1,5 +1,6 @@
 // All updates: the loss falls, and the right next tokens become likely; one update is looked at.
 
+import { axis, curve } from "curve";
 import { bare } from "dom";
 import { heading } from "bars";
 import { ease } from "scene";
@@ -36,7 +37,7 @@ export function draw(pen, scene) {
   const values = Array.from({ length: n }, (_, u) => store.value(loss, [u]));
   const most = Math.max(...values.filter(Number.isFinite), 1e-9);
   heading(pen, left, 18, scene.say("series_loss.loss"), scene.say("series_loss.at", { n: at + 1, value: scene.number(values[at], 4) }));
-  curveOf(pen, scene, { values, X, Y: (v) => middle - 14 - v / most * (middle - 52), part: ease(scene.part("loss")), color: "wrong", array: loss, places: (u) => [u] });
+  curve(pen, scene, { values, X, Y: (v) => middle - 14 - v / most * (middle - 52), part: ease(scene.part("loss")), color: "wrong", array: loss, places: (u) => [u] });
   axis(pen, [left, right], middle - 14, `${0}`, scene.number(most, 3), 38);
   pen.line([X(at), 28, X(at), height - 34], { stroke: "accent", stroke_width: 1.5, dash: [4, 4] });
   if (probability) targets(pen, scene, { probability, X, at, left, right, top: middle + 26, bottom: height - 42 });
@@ -58,35 +59,8 @@ function targets(pen, scene, { probability, X, at, left, right, top, bottom }) {
   ends.forEach((end, i) => { end.y = Math.max(end.y, i ? ends[i - 1].y + 14 : end.y); });
   for (const { t, y } of ends) {
     const values = Array.from({ length: n }, (_, u) => store.value(probability, [u, t]));
-    curveOf(pen, scene, { values, X, Y: (v) => bottom - v * (bottom - top - 8), part: ease(scene.part("targets")), color: COLORS[t], array: probability, places: (u) => [u, t] });
+    curve(pen, scene, { values, X, Y: (v) => bottom - v * (bottom - top - 8), part: ease(scene.part("targets")), color: COLORS[t], array: probability, places: (u) => [u, t] });
     if (!narrow && y < bottom + 30) pen.text(right + 10, y + 4, `${bare(scene.label(probability, 1, t))} → ${scene.number(store.value(probability, [at, t]), 3)}`, { size: 12, color: COLORS[t] });
   }
   if (positions > COLORS.length) pen.text(right, top - 6, scene.say("part", { n: COLORS.length, all: positions }), { size: 11, color: "soft", align: "right" });
-}
-
-/**
- * @param {Pen} pen
- * @param {Scene} scene
- * @param {{ values: number[], X: (u: number) => number, Y: (v: number) => number, part: number, color: import("pen").Color, array: string, places: (u: number) => number[] }} how
- */
-function curveOf(pen, scene, { values, X, Y, part, color, array, places }) {
-  const shown = Math.max(1, Math.round(part * values.length));
-  pen.line(values.slice(0, shown).flatMap((v, u) => (Number.isFinite(v) ? [X(u), Y(v)] : [])), { stroke: color, stroke_width: 2 });
-  values.slice(0, shown).forEach((v, u) => {
-    if (Number.isFinite(v)) pen.dot(X(u), Y(v), u === scene.index[0] ? 5 : 1.8, { color, place: { array, index: places(u) }, key: `${array} ${places(u)}` });
-  });
-}
-
-/**
- * @param {Pen} pen
- * @param {[number, number]} ends
- * @param {number} y
- * @param {string} low
- * @param {string} high
- * @param {number} top
- */
-function axis(pen, [left, right], y, low, high, top) {
-  pen.line([left, y, right, y], { stroke: "soft", stroke_width: 1 });
-  pen.text(left - 8, y + 4, low, { size: 11, color: "soft", align: "right" });
-  pen.text(left - 8, top + 4, high, { size: 11, color: "soft", align: "right" });
 }
