@@ -26,6 +26,7 @@ TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
          ".js": "text/javascript; charset=utf-8", ".json": "application/json", ".svg": "image/svg+xml",
          ".png": "image/png"}
 COMPRESSED = set(TYPES) - {".png"}
+NOTHING = "default-src 'none'"  # the policy of what is no page
 
 
 class _Refused(Exception):
@@ -43,6 +44,7 @@ class Handler(BaseHTTPRequestHandler):
     error_content_type = "text/plain; charset=utf-8"
     error_message_format = "%(code)d %(message)s\n"
     timeout = 30  # seconds without a byte, after which a connection is closed
+    may_run = True  # whether the answer is a page, or may be shown as one
 
     def __init__(self, request: socket.socket, client: tuple[str, int], server: BaseServer, *, site: Path):
         self.site = site
@@ -50,12 +52,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer with the file that the request names, or with why not."""
+        self.may_run = True
         if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
             self.close_connection = True  # a body, which means nothing here, is no next request
         try:
             if not self._is_for_us():
                 raise _Refused(HTTPStatus.MISDIRECTED_REQUEST)
             path = self._find(*self._names())
+            self.may_run = path.suffix == ".html"
             self._send(path, self._coding(path.suffix in COMPRESSED))
         except _Refused as refused:
             if refused.place:
@@ -71,8 +75,11 @@ class Handler(BaseHTTPRequestHandler):
     do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_TRACE = do_CONNECT = _not_allowed
 
     def end_headers(self) -> None:
-        """Every answer, errors too, has the policy of the pages, and stays no longer than the site does."""
-        self.send_header("Content-Security-Policy", _policy(self.site))
+        """Every answer has a policy, and stays no longer than the site does.
+
+        Errors and pages have that of the pages, some thousand bytes of hashes; what is no page needs to run nothing.
+        """
+        self.send_header("Content-Security-Policy", _policy(self.site) if self.may_run else NOTHING)
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Cache-Control", "no-cache")  # kept, but asked for again: the site may be built again
         self.send_header("Allow", "GET, HEAD")
@@ -231,5 +238,5 @@ def _policy(site: Path) -> str:
     with suppress(UserError, OSError):
         found = listed(site)
         if found:
-            return found.about.get("policy", "default-src 'none'")
-    return "default-src 'none'"
+            return found.about.get("policy", NOTHING)
+    return NOTHING

@@ -235,6 +235,11 @@ def test_every_answer_has_the_policy_of_the_pages(ask, path):
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
+def test_what_is_no_page_may_run_nothing(ask):
+    """The hashes of all modules are some thousand bytes, which no script needs."""
+    assert ask("/boot.js")[0].headers["Content-Security-Policy"] == "default-src 'none'"
+
+
 def test_a_part_of_a_file_is_not_offered_and_the_whole_is_sent(ask, folder):
     answer, body = ask("/boot.js", Range="bytes=0-3")
     assert (answer.status, body) == (200, (folder / "boot.js").read_bytes())
