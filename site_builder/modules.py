@@ -76,7 +76,7 @@ def drawings_module(folder: Path = SOURCES) -> str:
 
 
 def _data_url(text: str) -> str:
-    return "data:text/javascript," + quote(text, safe="~()*!.'-_ /:;,?=&+$@|{}[]^`")
+    return "data:text/javascript," + quote(text, safe="~()*!.'-_ /:;,?=&+$@|{}[]^`\"<>")
 
 
 def _json(value: object) -> str:

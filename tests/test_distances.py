@@ -126,7 +126,7 @@ def test_home_shows_both_routes_moving(new_page, site, language):
     page = new_page(viewport={"width": 1280, "height": 800})
     page.goto((site / language / "index.html").as_uri())
     moving = ("[...document.querySelectorAll('figure[data-route]')]"
-              ".map((host) => host.moving?.surface.shapes.length ?? 0)")
+              ".map((host) => host.moving?.surface.painted.length ?? 0)")
     page.wait_for_selector("figure[data-route]:nth-of-type(1) canvas")
     page.wait_for_timeout(400)
     before = page.evaluate(moving)

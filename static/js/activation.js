@@ -32,7 +32,7 @@ export function drawActivation(pen, scene, value) {
   const at = (/** @type {number} */ a, /** @type {number} */ b) => [width / 2 + a * sx, top + (high - b) * sy];
   const zero = at(0, 0)[1];
   const token = index.length > 1 ? scene.label(array, index.length - 2, index[index.length - 2]) : "";
-  heading(pen, { x: pad, y: 20, w: width - 2 * pad, h: 0 }, scene.say("activation.title", { n, token }), scene.say("activation.hint"));
+  heading(pen, [pad, 20, width - 2 * pad], scene.say("activation.title", { n, token }), scene.say("activation.hint"));
   pen.line([pad, zero, width - pad, zero]);
   pen.line([width / 2, top, width / 2, bottom]);
   for (const end of [-most, most]) pen.text(end < 0 ? pad : width - pad, zero + 15, scene.number(end / 1.08, 2), { size: 11, color: "soft", align: end < 0 ? "left" : "right" });

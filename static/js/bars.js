@@ -5,21 +5,6 @@ import { widthOf } from "pen";
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
 
 /**
- * A title over a part of a picture.
- * @param {Pen} pen
- * @param {number} x
- * @param {number} y
- * @param {string} text
- * @param {string} [note] softly, behind it
- */
-export function heading(pen, x, y, text, note = "") {
-  const style = { size: 13, bold: true };
-  pen.text(x, y, text, style);
-  const from = x + widthOf(text, style) + 10;
-  if (note && from + widthOf(note, { size: 11.5 }) < pen.width) pen.text(from, y, note, { size: 11.5, color: "soft" });
-}
-
-/**
  * Upright bars on a line, each with its number and its label below.
  * @param {Pen} pen
  * @param {[number, number, number, number]} box

@@ -29,7 +29,7 @@ export function drawDots(pen, scene, lines, { lead, chosen }) {
     const part = ease(scene.part(name));
     const row = rows[i];
     pen.alpha = i ? part : 1;
-    heading(pen, { x: pad, y: row.y - each * 0.36, w: width - 2 * pad, h: 0 }, title, note);
+    heading(pen, [pad, row.y - each * 0.36, width - 2 * pad], title, note);
     row.draw(pen, scene);
     pen.alpha = 1;
     const mean = values.reduce((sum, value) => sum + value, 0) / n;

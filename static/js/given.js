@@ -43,7 +43,7 @@ function drawSlice(pen, scene) {
   const columns = shownOf(across, (width - 2 * pad - label) / 5, index[index.length - 1]);
   const part = rows.length < down || columns.length < across ? scene.say("part", { n: rows.length * columns.length, all: down * across }) : "";
   const axes = [scene.words[`axis.${store.array(array).axes[index.length - 2]}`], scene.words[`axis.${store.array(array).axes[index.length - 1]}`]];
-  heading(pen, { x: pad, y: 18, w: width - 2 * pad, h: 0 }, `${axes[0]} ↓ · ${axes[1]} →`, part);
+  heading(pen, [pad, 18, width - 2 * pad], `${axes[0]} ↓ · ${axes[1]} →`, part);
   const heads = Math.max(1, Math.ceil(columns.length * 40 / (width - 2 * pad - label)));
   const at = grid(pen, scene, { x: pad, y: 44, w: width - 2 * pad, h: split - 60 }, { array, lead, rows, columns, chosen: index, label, tall: 48, wide: 110, keys: false });
   columns.forEach((j, m) => {
@@ -54,7 +54,7 @@ function drawSlice(pen, scene) {
   const [left, right, top, bottom] = [pad + label, width - pad - 12, split + 34, height - 30];
   const X = (/** @type {number} */ u) => left + (n > 1 ? u / (n - 1) : 0.5) * (right - left);
   const Y = (/** @type {number} */ v) => bottom - (high > low ? (v - low) / (high - low) : 0.5) * (bottom - top);
-  heading(pen, { x: pad, y: split + 14, w: width - 2 * pad, h: 0 }, scene.say("series.one"), scene.say("series_loss.at", { n: store.place(array, 0, index[0]), value: scene.number(values[index[0]], 4) }));
+  heading(pen, [pad, split + 14, width - 2 * pad], scene.say("series.one"), scene.say("series_loss.at", { n: store.place(array, 0, index[0]), value: scene.number(values[index[0]], 4) }));
   axis(pen, [left, right], bottom, scene.number(low, 2), scene.number(high, 2), top);
   curve(pen, scene, { values, X, Y, part: 1, color: "accent", array, places: (u) => [u, ...index.slice(1)] });
   pen.line([X(index[0]), top - 6, X(index[0]), bottom + 6], { stroke: "ink", stroke_width: 1.5, dash: [4, 4] });

@@ -73,8 +73,8 @@ export function draw(pen, scene) {
   const move = ease(scene.part("move"));
   const largest = store.largest(whole);
   const digits = scene.once("digits", () => digitsFor(scene, rows.flatMap((t) => Array.from({ length: columns }, (_, o) => store.value(whole, [t, o]))), cw, ch));
-  heading(pen, { x: left, y: 16, w: width - left, h: 0 }, scene.say(cuts ? "heads.whole" : "heads.apart"), rows.length < T ? scene.say("part", { n: rows.length, all: T }) : "");
-  heading(pen, { x: left, y: tops[1] - 30, w: width - left, h: 0 }, scene.say(cuts ? "heads.apart" : "heads.whole"));
+  heading(pen, [left, 16, width - left], scene.say(cuts ? "heads.whole" : "heads.apart"), rows.length < T ? scene.say("part", { n: rows.length, all: T }) : "");
+  heading(pen, [left, tops[1] - 30, width - left], scene.say(cuts ? "heads.apart" : "heads.whole"));
   for (const [top, apart, come] of [[wholeTop, 0, cuts ? 1 : move], [partTop, 1, cuts ? move : 1]]) {
     const [from, start] = top === tops[1] ? [tops[0], 1 - apart] : [top, apart];
     rows.forEach((t, row) => {

@@ -21,14 +21,14 @@ export function fit(text, width, style = {}) {
 /**
  * What a part of the picture is called, with a note where there is room.
  * @param {Pen} pen
- * @param {Room} room `y` is the line that the letters stand on
+ * @param {number[]} room x, the line that the letters stand on, and how wide: as far as the picture goes
  * @param {string} title
  */
-export function heading(pen, { x, y, w }, title, note = "") {
-  const bold = { size: 12, bold: true };
+export function heading(pen, [x, y, w = pen.width - x], title, note = "") {
+  const bold = { size: 12.5, bold: true };
   const text = fit(title, w, bold);
   pen.text(x, y, text, bold);
-  const at = widthOf(text, bold) + 8;
+  const at = widthOf(text, bold) + 9;
   if (note && at + widthOf(note, { size: 11 }) <= w) pen.text(x + at, y, note, { size: 11, color: "soft" });
 }
 

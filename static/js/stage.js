@@ -1,40 +1,38 @@
 // The stage: one picture for the step that is shown. What stands in it follows from the step, from what is chosen, from
 // the room and from the time of its moves; so going back, dragging and stills come for nothing.
 
-import { between, find, render, Theme } from "canvas";
+import { between, find } from "canvas";
 import { h, loadFailed } from "dom";
 import { drawingFor, hasOwn, namesFor } from "drawing";
 import { Lens } from "lens";
 import { MovesBar } from "moves-bar";
 import { Pen } from "pen";
 import { ease, Scene } from "scene";
+import { Surface } from "surface";
 import { Which } from "which";
 
 /** @typedef {import("pen").Shape} Shape */
 
 const TRAVEL = 420; // ms from one picture to the next
 const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
-const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
-export class Stage {
+export class Stage extends Surface {
   /**
    * @param {HTMLElement} host
    * @param {import("player").Player} player
    */
   constructor(host, player) {
-    this.host = host;
+    super(host, () => { if (this.id) this.rebuild(false); });
     this.player = player;
-    this.canvas = h("canvas", { tabindex: 0, role: "img" });
+    this.canvas.tabIndex = 0;
     this.half = h("p", { class: "half", role: "status" });
     this.which = new Which((array) => this.look(array));
     this.lens = new Lens(player.words);
     host.replaceChildren(this.which.element, this.canvas, this.half, this.lens.element);
-    this.context = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d"));
     this.bar = new MovesBar(player, (progress, say) => this.showMoment(progress, say));
     this.bar.place(host);
-    this.theme = new Theme(host);
     /** @type {Shape[]} */
-    this.shapes = []; // as they are on the canvas
+    this.shapes = []; // of the picture, which the canvas may still be on its way to
     /** @type {Scene | null} */
     this.scene = null;
     /** @type {import("drawing").Drawing | null} */
@@ -45,15 +43,12 @@ export class Stage {
     this.view = null;
     this.array = "";
     this.frame = 0;
-    this.width = this.height = 0;
     // What tests and measurements read: `figure.stage.shapes`, the picture as it stands, and `.stage`.
     Object.defineProperties(host, { stage: { value: this }, shapes: { get: () => this.shapes } });
     this.listen();
   }
 
   listen() {
-    new ResizeObserver(() => this.resize()).observe(this.canvas);
-    dark.addEventListener("change", () => { this.theme = new Theme(this.host); this.paint(this.shapes); });
     this.canvas.addEventListener("pointermove", (event) => this.point(event));
     this.canvas.addEventListener("pointerleave", () => this.lens.hide());
     this.canvas.addEventListener("click", (event) => this.click(event));
@@ -140,23 +135,6 @@ export class Stage {
     this.lens.hide();
   }
 
-  resize() {
-    const { clientWidth: width, clientHeight: height } = this.canvas;
-    if (!width || !height || (width === this.width && height === this.height)) return;
-    this.measure();
-    if (this.id) this.rebuild(false);
-  }
-
-  measure() {
-    const { clientWidth: width, clientHeight: height } = this.canvas;
-    const scale = window.devicePixelRatio || 1;
-    this.width = width;
-    this.height = height;
-    this.canvas.width = Math.round(width * scale);
-    this.canvas.height = Math.round(height * scale);
-    this.context.setTransform(scale, 0, 0, scale, 0, 0);
-  }
-
   /**
    * A new scene; its numbers are waited for.
    * @param {boolean} travels from what is shown now
@@ -239,12 +217,6 @@ export class Stage {
       if (part < 1) this.frame = requestAnimationFrame(tick);
     };
     this.frame = requestAnimationFrame(tick);
-  }
-
-  /** @param {Shape[]} shapes */
-  paint(shapes) {
-    this.context.clearRect(0, 0, this.width, this.height);
-    render(this.context, shapes, this.theme);
   }
 
   /**

@@ -17,9 +17,9 @@ export class Surface {
     this.theme = new Theme(host);
     this.width = this.height = 0;
     /** @type {import("pen").Shape[]} */
-    this.shapes = []; // as they were painted
+    this.painted = [];
     new ResizeObserver(() => { if (this.measure()) resized(); }).observe(this.canvas);
-    dark.addEventListener("change", () => { this.theme = new Theme(host); this.paint(this.shapes); });
+    dark.addEventListener("change", () => { this.theme = new Theme(host); this.paint(this.painted); });
   }
 
   /** Take the size that the layout gives; false when it is the one it has. */
@@ -37,7 +37,7 @@ export class Surface {
 
   /** @param {import("pen").Shape[]} shapes */
   paint(shapes) {
-    this.shapes = shapes;
+    this.painted = shapes;
     this.context.clearRect(0, 0, this.width, this.height);
     render(this.context, shapes, this.theme);
   }

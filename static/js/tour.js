@@ -22,12 +22,14 @@ export class Tour {
     this.count = h("p", { class: "soft" });
     this.title = h("h2", { tabindex: -1 });
     this.text = h("div", { class: "sentence" });
-    this.play = h("button", { type: "button", class: "chip", "aria-pressed": "false", onclick: () => this.toggle() }, words["tour.play"]);
-    const go = (/** @type {number} */ by, /** @type {string} */ text, className = "") => h("button", { type: "button", class: className, onclick: () => this.go(this.at + by) }, text);
-    this.back = go(-1, `← ${words.back}`);
-    this.next = go(1, `${words.next} →`, "onward");
+    this.play = h("button", { type: "button", class: "chip", "aria-pressed": "false", onclick: () => this.toggle() },
+      h("span", { "aria-hidden": "true" }, "▶"), h("span", { class: "word" }, ` ${words["tour.play"]}`));
+    const go = (/** @type {number} */ by, /** @type {(Node | string)[]} */ text, className = "") => h("button", { type: "button", class: className, onclick: () => this.go(this.at + by) }, ...text);
+    this.back = go(-1, [h("span", { "aria-hidden": "true" }, "←"), h("span", { class: "word" }, ` ${words.back}`)]);
+    this.next = go(1, [`${words.next} →`], "onward");
+    this.out = h("button", { type: "button", class: "chip", onclick: () => this.leave() }, words["tour.leave"]);
     this.element = h("section", { class: "tour", "aria-live": "polite", hidden: true }, this.count, this.title, this.text,
-      h("div", { class: "tour-go" }, this.play, h("button", { type: "button", class: "chip", onclick: () => this.leave() }, words["tour.leave"]), this.back, this.next));
+      h("div", { class: "tour-go" }, this.play, this.out, this.back, this.next));
     document.addEventListener("keydown", (event) => this.press(event), true);
     document.addEventListener("pointerdown", (event) => { if (!this.element.contains(/** @type {Node} */ (event.target))) this.stop(); }, true);
     for (const button of all(document, "[data-tour]")) {
@@ -68,6 +70,7 @@ export class Tour {
     this.title.textContent = stop.title;
     this.text.innerHTML = stop.say; // the builder's prose: what a recording says is escaped in it
     this.back.disabled = this.at === 0;
+    this.out.hidden = this.at === this.stops.length - 1; // where going on leads there too
     this.next.textContent = this.at === this.stops.length - 1 ? words["tour.end"] : `${words.next} →`;
   }
 

@@ -1,8 +1,8 @@
 // AdamW: for every weight of one parameter the size of its gradient against the size of its step; and the chosen one,
 // from gradient to moments to the step.
 
-import { heading } from "bars";
 import { ease, staggered } from "scene";
+import { heading } from "shapes";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
 
@@ -66,7 +66,7 @@ export function draw(pen, scene) {
   const tallest = Math.max(lr * 1.25, ...list.map(({ step }) => step));
   const X = (/** @type {number} */ g) => left + (Math.log10(g) - low) / (high - low) * (width - 2 * left);
   const Y = (/** @type {number} */ step) => bottom - step / tallest * (bottom - top);
-  heading(pen, left, 18, say(narrow ? "short_title" : "title", { n: list.length.toLocaleString("en") }), list.length < size && !narrow ? say("without", { n: (size - list.length).toLocaleString("en") }) : "");
+  heading(pen, [left, 18], say(narrow ? "short_title" : "title", { n: list.length.toLocaleString("en") }), list.length < size && !narrow ? say("without", { n: (size - list.length).toLocaleString("en") }) : "");
   const every = Math.ceil((high - low) / (narrow ? 4 : 10));
   for (let e = low; e <= high; e += every) {
     pen.line([X(10 ** e), bottom, X(10 ** e), bottom + 5], { stroke: "soft", stroke_width: 1 });

@@ -65,7 +65,7 @@ export function draw(pen, scene) {
     const part = ease(scene.part(name));
     const { x, y: at } = corner[k];
     const title = isStream(scene) ? scene.say(`add.${name === "branch" ? scene.step.role : name}`) : k === 2 ? scene.say("add.any_after") : from.split(".").at(-1) ?? "";
-    heading(pen, { x, y: at - 10, w: room, h: 0 }, narrow && k ? `${"+="[k - 1]} ${title}` : title, k === 0 ? folded : "");
+    heading(pen, [x, at - 10, room], narrow && k ? `${"+="[k - 1]} ${title}` : title, k === 0 ? folded : "");
     const middle = at + rows.length * ch / 2;
     if (k && !narrow) pen.text(x - sign / 2, middle + 6, "+="[k - 1], { size: 18, align: "center", color: "soft" });
     rows.forEach((t, i) => {
@@ -104,8 +104,7 @@ function drawStations(pen, scene, stops, { x, y, w, h }) {
   const each = (w + 16) / Math.max(list.length, 3);
   const d = store.shape(scene.array)[1];
   const columns = shownOf(d, (each - 16) / 2, index[1]);
-  heading(pen, { x, y: y - 14, w, h: 0 }, scene.say("add.stream", { token: scene.label(scene.array, 0, index[0]) }),
-    list.length < stops.length ? scene.say("route.folded", { n: list.length, all: stops.length }) : "");
+  heading(pen, [x, y - 14, w], scene.say("add.stream", { token: scene.label(scene.array, 0, index[0]) }), list.length < stops.length ? scene.say("route.folded", { n: list.length, all: stops.length }) : "");
   const largest = Math.max(...list.map(({ array }) => store.largest(array)));
   list.forEach((stop, k) => {
     const at = x + k * each;

@@ -1,8 +1,8 @@
 // One merge of byte-pair encoding: tokens that often stand together become one.
 
 import { chips, placeWidth, wires } from "chips";
-import { heading } from "bars";
 import { bare } from "dom";
+import { heading } from "shapes";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
 
@@ -61,7 +61,7 @@ export function draw(pen, scene) {
   const middles = shown.map((array, k) => {
     const r = names.indexOf(array);
     const y = 36 + k * gap;
-    heading(pen, left, y - 10, r ? scene.say("bpe_merge.after", { n: r }) : scene.say("bpe_merge.before"), k && names.indexOf(shown[k - 1]) !== r - 1 ? "…" : "");
+    heading(pen, [left, y - 10], r ? scene.say("bpe_merge.after", { n: r }) : scene.say("bpe_merge.before"), k && names.indexOf(shown[k - 1]) !== r - 1 ? "…" : "");
     return { y, at: chips(pen, rows[r], { x: left, y, each, right, part: r ? scene.part(String(r - 1)) : 1 }), row: rows[r] };
   });
   middles.slice(1).forEach(({ y, at, row }, k) => {

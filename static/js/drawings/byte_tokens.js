@@ -1,9 +1,9 @@
 // UTF-8: characters, the bytes that write them, and the token of each byte.
 
 import { chips, placeWidth, wires } from "chips";
-import { heading } from "bars";
 import { bare } from "dom";
 import { bits, characters, hex } from "utf8";
+import { heading } from "shapes";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
 
@@ -33,12 +33,12 @@ export function draw(pen, scene) {
   const gap = Math.min(150, (height - 120) / 2.4);
   const y = [44, 44 + gap, 44 + 2 * gap];
   const at = { x: left, each, right };
-  heading(pen, left, 24, scene.say("byte_tokens.characters"));
+  heading(pen, [left, 24], scene.say("byte_tokens.characters"));
   const a = chips(pen, top, { ...at, y: y[0], part: scene.part("characters") });
-  heading(pen, left, y[1] - 12, scene.say("byte_tokens.bytes"));
+  heading(pen, [left, y[1] - 12], scene.say("byte_tokens.bytes"));
   const b = chips(pen, middle, { ...at, y: y[1], part: scene.part("bytes") });
   wires(pen, groups.flatMap(({ from, bytes: own }, g) => own.map((_, k) => /** @type {[number, number]} */ ([a[g], b[from + k]]))), { top: y[0] + 34, bottom: y[1] - 28, part: scene.part("bytes"), right });
-  heading(pen, left, y[2] - 12, scene.say("byte_tokens.tokens"));
+  heading(pen, [left, y[2] - 12], scene.say("byte_tokens.tokens"));
   const c = chips(pen, low, { ...at, y: y[2], part: scene.part("tokens") });
   wires(pen, b.map((x, i) => [x, c[i]]), { top: y[1] + 52, bottom: y[2] - 28, part: scene.part("tokens"), right });
 }

@@ -30,7 +30,7 @@ export function draw(pen, scene) {
   const x = Math.max(pad, (width - label - cw * columns.length) / 2);
   const w = width - pad - x;
   const folded = rows.length < m || columns.length < n ? scene.say("folded", { shown: rows.length * columns.length, all: m * n }) : "";
-  heading(pen, { x, y: 20, w, h: 0 }, scene.say("causal_mask.title"), folded);
+  heading(pen, [x, 20, w], scene.say("causal_mask.title"), folded);
   const how = { lead: index.slice(0, 1), rows, columns, chosen: index, label, tall: ch, wide: cw };
   const room = { x, y: top, w: label + cw * columns.length, h: ch * rows.length };
   const masked = (/** @type {number} */ i, /** @type {number} */ j) => store.value(array, [index[0], i, j]) === -Infinity;

@@ -1,9 +1,9 @@
 // Bytes of a round: those that were held back, those of the new token, and the characters that they close into.
 
 import { chips, placeWidth } from "chips";
-import { heading } from "bars";
 import { bits, characters, hex } from "utf8";
 import { ease } from "scene";
+import { heading } from "shapes";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
 
@@ -50,7 +50,7 @@ export function draw(pen, scene) {
   const each = placeWidth([row], Math.min(right - left, 150 * values.length), 150);
   const x = left;
   const y = height * 0.2;
-  heading(pen, left, y - 18, scene.say("complete_bytes.bytes"), count ? scene.say("complete_bytes.kept", { n: count }) : "");
+  heading(pen, [left, y - 18], scene.say("complete_bytes.bytes"), count ? scene.say("complete_bytes.kept", { n: count }) : "");
   chips(pen, row, { x, y, each, right });
   const close = ease(scene.part("close"));
   const low = y + 96;

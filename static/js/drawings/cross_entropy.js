@@ -3,9 +3,10 @@
 
 import { bare } from "dom";
 import { densityOfRow, drawDensity, flag } from "density";
-import { bars, heading } from "bars";
+import { bars } from "bars";
 import { ease } from "scene";
 import { widthOf } from "pen";
+import { heading } from "shapes";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
 
@@ -66,7 +67,7 @@ export function draw(pen, scene) {
   const low = Math.min(density.low, target);
   const tall = height * (narrow ? 0.46 : 0.5);
   const say = (/** @type {string} */ key, values = {}) => scene.say(`cross_entropy.${key}`, values);
-  heading(pen, left, 18, say(narrow ? "short_title" : "title", { n: length.toLocaleString("en"), label: bare(scene.label(logits, 0, t)) }));
+  heading(pen, [left, 18], say(narrow ? "short_title" : "title", { n: length.toLocaleString("en"), label: bare(scene.label(logits, 0, t)) }));
   const line = drawDensity(pen, [left, 78, right - left, tall - 78], density, scene, { grow: ease(scene.part("logits")), low, high: high + (high - low) * 0.02 });
   pen.alpha = ease(scene.part("target"));
   const name = bare(store.labels(logits, 1)?.[id] ?? String(id));
@@ -103,7 +104,7 @@ function drawEach(pen, scene, [x, y, width, height], array, length) {
   const guess = Math.log(length);
   const losses = Array.from({ length: n }, (_, i) => store.value(array, [i]));
   const largest = Math.max(guess, ...losses.filter(Number.isFinite));
-  heading(pen, x, y + 8, scene.say("cross_entropy.each"), scene.say("cross_entropy.guess", { n: length.toLocaleString("en"), value: scene.number(guess, 4) }));
+  heading(pen, [x, y + 8], scene.say("cross_entropy.each"), scene.say("cross_entropy.guess", { n: length.toLocaleString("en"), value: scene.number(guess, 4) }));
   const w = bars(pen, [x, y + 12, width * 0.7, height - 12], losses.map((value, i) => ({ value, text: scene.number(value, 3), label: bare(scene.label(array, 0, i)), place: { array, index: [i] }, key: `${array} ${i}`, lit: i === scene.index[0], color: /** @type {const} */ ("wrong") })), { largest });
   const line = y + 28 + (height - 62) - guess / largest * Math.max(4, height - 66);
   pen.line([x, line, x + w, line], { stroke: "soft", stroke_width: 1.5, dash: [5, 4] });

@@ -1,9 +1,9 @@
 // The gradient of the logits: the target should rise, each of the others fall by as much as it was believed.
 
 import { bare } from "dom";
-import { heading } from "bars";
 import { ease, staggered } from "scene";
 import { widthOf, wrap } from "pen";
+import { heading } from "shapes";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
 
@@ -50,7 +50,7 @@ export function draw(pen, scene) {
   const left = narrow ? 12 : 60;
   const say = (/** @type {string} */ key, values = {}) => scene.say(`cross_entropy_backward.${key}`, values);
   const length = store.shape(array)[1];
-  heading(pen, left, 18, say("title", { label: bare(scene.label(array, 0, index[0])) }), narrow ? "" : say("note", { n: list.length, all: length.toLocaleString("en") }));
+  heading(pen, [left, 18], say("title", { label: bare(scene.label(array, 0, index[0])) }), narrow ? "" : say("note", { n: list.length, all: length.toLocaleString("en") }));
   const zero = height * 0.5;
   const each = Math.min(84, (width - 2 * left) / list.length);
   const most = Math.max(...list.map(({ gradient }) => Math.abs(gradient)), 1e-30);

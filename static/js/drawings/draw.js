@@ -1,9 +1,10 @@
 // The draw: shares laid end to end as a ruler, the random number that falls on it, and the token that lies there.
 
 import { arraysOf, candidates, roundOf } from "candidates";
-import { heading, ruler } from "bars";
+import { ruler } from "bars";
 import { ease } from "scene";
 import { widthOf } from "pen";
+import { heading } from "shapes";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
 
@@ -36,7 +37,7 @@ export function draw(pen, scene) {
   const uniform = store.value(round.outcome.uniform, []);
   const chosen = list.find(({ isChosen }) => isChosen);
   const tall = Math.min(36, Math.max(16, (height - 262) / list.length));
-  heading(pen, left, 20, scene.say("draw.shares"));
+  heading(pen, [left, 20], scene.say("draw.shares"));
   const label = Math.min(120, Math.max(...list.map(({ name }) => widthOf(name, { size: 13, mono: true }))) + 12);
   const room = wide - label - 70;
   list.forEach(({ name, p, isChosen, places }, c) => {
@@ -48,7 +49,7 @@ export function draw(pen, scene) {
   });
   const y = 34 + list.length * tall + 84;
   const end = ease(scene.part("end"));
-  heading(pen, left, y - 52, scene.say("draw.ruler"));
+  heading(pen, [left, y - 52], scene.say("draw.ruler"));
   ruler(pen, [left, y, wide, 46], list.map(({ p, name, places, isChosen, c }) => ({ share: p, label: name, place: places.p, key: `ruler ${c}`, lit: isChosen && scene.part("chosen") > 0.5 })), scene, end);
   for (const tick of [0, 0.25, 0.5, 0.75, 1]) {
     pen.line([left + wide * tick, y + 48, left + wide * tick, y + 54], { stroke: "soft", stroke_width: 1 });

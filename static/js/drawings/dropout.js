@@ -48,13 +48,13 @@ export function draw(pen, scene) {
   const used = Math.min(room, how.tall * rows.length);
   let y = 30;
   if (x) {
-    heading(pen, { x: pad, y: y - 10, w: width - 2 * pad, h: 0 }, scene.say("dropout.before"), folded);
+    heading(pen, [pad, y - 10, width - 2 * pad], scene.say("dropout.before"), folded);
     grid(pen, scene, { x: pad, y, w: width - 2 * pad, h: room }, { array: x, ...how });
     y += used + gap;
   }
   ruler(pen, scene, { x: pad + (narrow ? 4 : 46), y: y + 4, w: width - 2 * pad - (narrow ? 8 : 46), h: rulerHeight - 20 }, p, columns);
   y += rulerHeight + 10;
-  heading(pen, { x: pad, y: y - 10, w: width - 2 * pad, h: 0 }, scene.say(x ? "dropout.after" : "dropout.mask", { scale: scene.number(1 / (1 - p), 4), p }));
+  heading(pen, [pad, y - 10, width - 2 * pad], scene.say(x ? "dropout.after" : "dropout.mask", { scale: scene.number(1 / (1 - p), 4), p }));
   const out = ease(scene.part(isMask(scene) ? "compare" : "out"));
   const scale = ease(scene.part(isMask(scene) ? "rest" : "scale"));
   const at = grid(pen, scene, { x: pad, y, w: width - 2 * pad, h: room }, { array, ...how,
@@ -83,7 +83,7 @@ function ruler(pen, scene, { x, y, w, h }, p, columns) {
   const random = store.operation(mask) ? store.computation(mask) : null;
   const line = y + h * 0.6;
   const edge = x + w * (1 - p);
-  heading(pen, { x, y: y + 4, w, h: 0 }, scene.say("dropout.random"));
+  heading(pen, [x, y + 4, w], scene.say("dropout.random"));
   pen.line([x, line, x + w, line], { stroke: "soft" });
   pen.bar(edge, line - 14, w * p, 28, { color: "tint", radius: 0 });
   pen.line([edge, line - 18, edge, line + 18], { stroke: "accent", dash: [3, 3] });

@@ -37,9 +37,9 @@ export function draw(pen, scene) {
   const first = top + Math.max(0, (bottom - top - each * rows.length) / 2);
   const at = (/** @type {number} */ id) => top + (size > 1 ? id / (size - 1) : 0) * (bottom - top - 5);
   const largest = store.largest(array);
-  heading(pen, { x: pad, y: 20, w: x - idRoom - pad, h: 0 }, scene.say("embedding.table"));
+  heading(pen, [pad, 20, x - idRoom - pad], scene.say("embedding.table"));
   pen.text(pad, 37, fit(scene.say("embedding.size", { n: size.toLocaleString("en-US"), d }), x - idRoom - pad, { size: 11 }), { size: 11, color: "soft" });
-  heading(pen, { x, y: 20, w: width - pad - x, h: 0 }, scene.say("embedding.rows"), rows.length < n || columns.length < d ? scene.say("folded", { shown: rows.length * columns.length, all: n * d }) : "");
+  heading(pen, [x, 20, width - pad - x], scene.say("embedding.rows"), rows.length < n || columns.length < d ? scene.say("folded", { shown: rows.length * columns.length, all: n * d }) : "");
   pen.bar(left, top, strip, bottom - top, { color: "cell", stroke: "line" });
   for (const end of [0, size - 1]) pen.text(left - 6, at(end) + (end ? 5 : 9), fit(String(end), left - 6, { size: 11 }), { size: 11, color: "soft", align: "right" });
   const digits = scene.once("digits", () => digitsFor(scene, rows.flatMap((t) => columns.map((j) => store.value(array, [t, j]))), cw, ch));

@@ -44,7 +44,7 @@ export function draw(pen, scene) {
   const names = narrow ? 52 : 110;
   const column = Math.min(150, (width - 2 * left) * (narrow ? 0.21 : 0.15));
   const long = width - 2 * left - names - 3 * column - (narrow ? 8 : 70);
-  heading(pen, { x: left + names, y: 26, w: long, h: 0 }, scene.say(narrow ? "greedy.short_chances" : "greedy.chances"), rows.length < list.length ? scene.say("part", { n: rows.length, all: list.length }) : "");
+  heading(pen, [left + names, 26, long], scene.say(narrow ? "greedy.short_chances" : "greedy.chances"), rows.length < list.length ? scene.say("part", { n: rows.length, all: list.length }) : "");
   WAYS.forEach((way, k) => {
     const x = width - left - (3 - k) * column;
     const array = taken[way];

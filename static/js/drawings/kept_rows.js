@@ -1,8 +1,8 @@
 // What a cache keeps: rows of keys or values that this round would compute again to the last bit, and the one that is new.
 
 import { bare } from "dom";
-import { heading } from "bars";
 import { ease, staggered } from "scene";
+import { heading } from "shapes";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
 
@@ -36,8 +36,8 @@ export function draw(pen, scene) {
   const tall = Math.min(44, (height - 110) / shown);
   const w = Math.min(46, side / columns);
   const right = left + columns * w + (narrow ? 26 : 60);
-  heading(pen, left, 30, scene.say(narrow ? "kept_rows.short_before" : "kept_rows.before", { n: kept }));
-  heading(pen, right, 30, scene.say(narrow ? "kept_rows.short_now" : "kept_rows.now", { n: rows }));
+  heading(pen, [left, 30], scene.say(narrow ? "kept_rows.short_before" : "kept_rows.before", { n: kept }));
+  heading(pen, [right, 30], scene.say(narrow ? "kept_rows.short_now" : "kept_rows.now", { n: rows }));
   const strip = (/** @type {string} */ array, /** @type {number} */ j, /** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ alpha, lit = false) => {
     for (let d = 0; d < columns; d++) {
       const at = [head, j, d];

@@ -1,8 +1,8 @@
 // The receipt: what each parameter's step should change in the loss, added up, beside what the loss did.
 
-import { heading } from "bars";
 import { ease, staggered } from "scene";
 import { widthOf, wrap } from "pen";
+import { heading } from "shapes";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
 
@@ -41,7 +41,7 @@ export function draw(pen, scene) {
   const high = Math.max(0, ...totals, Number.isFinite(came) ? came : 0);
   const Y = (/** @type {number} */ v) => top + (high - v) / ((high - low) || 1) * (bottom - top);
   const each = (right - left) / (totals.length + (change ? 2.5 : 0));
-  heading(pen, left, 20, scene.say(narrow ? "predicted_change.short_title" : "predicted_change.title", { n: totals.length }), narrow ? "" : scene.say("predicted_change.total", { value: scene.number(last, 4) }));
+  heading(pen, [left, 20], scene.say(narrow ? "predicted_change.short_title" : "predicted_change.title", { n: totals.length }), narrow ? "" : scene.say("predicted_change.total", { value: scene.number(last, 4) }));
   pen.line([left, Y(0), right, Y(0)], { stroke: "soft", stroke_width: 1 });
   const largest = [...totals.keys()].sort((a, b) => Math.abs(totals[b] - (totals[b - 1] ?? 0)) - Math.abs(totals[a] - (totals[a - 1] ?? 0))).slice(0, narrow ? 2 : 4);
   let end = -Infinity;

@@ -63,7 +63,7 @@ function strips(pen, scene, { x, y, w, h }, { moment, at, until }) {
   const wide = w / steps.length;
   const edge = (/** @type {number} */ k) => Math.round(x + k * wide); // on whole pixels: no seams
   const X = (/** @type {number} */ m) => x + (moments > 1 ? m / (moments - 1) : 0) * (w - wide) + wide / 2;
-  heading(pen, { x, y: 18, w, h: 0 }, scene.say("series_candidates.strips"), rows.length < positions ? scene.say("part", { n: rows.length, all: positions }) : "");
+  heading(pen, [x, 18, w], scene.say("series_candidates.strips"), rows.length < positions ? scene.say("part", { n: rows.length, all: positions }) : "");
   rows.forEach((t, row) => {
     const top = y + 28 + row * tall;
     const colors = colorsOf(scene, t);
@@ -101,7 +101,7 @@ function bars(pen, scene, { x, y, w, h }, moment, at) {
   const [ids, , , p] = [...step.arrays, ...step.operations];
   const [, , count] = store.shape(ids);
   const colors = colorsOf(scene, at);
-  heading(pen, { x, y: y + 18, w, h: 0 }, fit(textOf(scene, at), w * 0.6, { size: 12, bold: true }), scene.say("series_candidates.at", { n: moment }));
+  heading(pen, [x, y + 18, w], fit(textOf(scene, at), w * 0.6, { size: 12, bold: true }), scene.say("series_candidates.at", { n: moment }));
   const tall = Math.min(64, (h - 34) / (count + 1));
   const list = Array.from({ length: count }, (_, c) => {
     const place = { array: p, index: [moment, at, c] };

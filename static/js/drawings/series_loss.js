@@ -2,8 +2,8 @@
 
 import { axis, curve } from "curve";
 import { bare } from "dom";
-import { heading } from "bars";
 import { ease } from "scene";
+import { heading } from "shapes";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
 
@@ -36,7 +36,7 @@ export function draw(pen, scene) {
   const X = (/** @type {number} */ u) => left + (n > 1 ? u / (n - 1) : 0.5) * (right - left);
   const values = Array.from({ length: n }, (_, u) => store.value(loss, [u]));
   const most = Math.max(...values.filter(Number.isFinite), 1e-9);
-  heading(pen, left, 18, scene.say("series_loss.loss"), scene.say("series_loss.at", { n: at + 1, value: scene.number(values[at], 4) }));
+  heading(pen, [left, 18], scene.say("series_loss.loss"), scene.say("series_loss.at", { n: at + 1, value: scene.number(values[at], 4) }));
   curve(pen, scene, { values, X, Y: (v) => middle - 14 - v / most * (middle - 52), part: ease(scene.part("loss")), color: "wrong", array: loss, places: (u) => [u] });
   axis(pen, [left, right], middle - 14, `${0}`, scene.number(most, 3), 38);
   pen.line([X(at), 28, X(at), height - 34], { stroke: "accent", stroke_width: 1.5, dash: [4, 4] });
@@ -53,7 +53,7 @@ export function draw(pen, scene) {
 function targets(pen, scene, { probability, X, at, left, right, top, bottom }) {
   const { store, narrow } = scene;
   const [n, positions] = store.shape(probability);
-  heading(pen, left, top - 6, scene.say("series_loss.targets"));
+  heading(pen, [left, top - 6], scene.say("series_loss.targets"));
   axis(pen, [left, right], bottom, "0", "1", top + 8);
   const ends = Array.from({ length: Math.min(positions, COLORS.length) }, (_, t) => ({ t, y: bottom - store.value(probability, [at, t]) * (bottom - top - 8) })).sort((a, b) => a.y - b.y);
   ends.forEach((end, i) => { end.y = Math.max(end.y, i ? ends[i - 1].y + 14 : end.y); });

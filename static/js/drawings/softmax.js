@@ -46,11 +46,11 @@ export function draw(pen, scene) {
   const lit = (/** @type {number} */ k) => k === index.at(-1);
   const axis = index.length - 2;
   const from = axis >= 0 ? scene.label(array, axis, index[axis]) : "";
-  heading(pen, { x: pad, y: 20, w: half, h: 0 }, scene.say("softmax.scores"), from && scene.say("softmax.row", { token: from }));
+  heading(pen, [pad, 20, half], scene.say("softmax.scores"), from && scene.say("softmax.row", { token: from }));
   bars(pen, scene, { x: pad, w: half, ...top }, places.map((k) => ({ value: scene.value("x", withLast(index, k)), label: name(k), lit: lit(k),
     key: `${x} ${withLast(index, k)}`, place: x ? { array: x, index: withLast(index, k) } : undefined })));
   const right = pad + half + gap;
-  heading(pen, { x: right, y: 20, w: half, h: 0 }, scene.say(narrow ? "softmax.short" : "softmax.exponentials"));
+  heading(pen, [right, 20, half], scene.say(narrow ? "softmax.short" : "softmax.exponentials"));
   if (!narrow) pen.line([pad + half + 8, top.y + top.h / 2, right - 10, top.y + top.h / 2, right - 15, top.y + top.h / 2 - 4, right - 10, top.y + top.h / 2, right - 15, top.y + top.h / 2 + 4], { stroke: "soft" });
   const stand = bars(pen, scene, { x: right, w: half, ...top }, places.map((k, i) => ({ value: scene.value("e", withLast(index, k)), label: name(k), lit: lit(k),
     grown: ease(staggered(scene.part("exponentials"), i, places.length)) })));
@@ -73,7 +73,7 @@ function drawShares(pen, scene, { x, y, w, h }, places, stand, n) {
   const share = (/** @type {number} */ k) => store.value(array, withLast(index, k));
   const said = scene.part("shares");
   const largest = largestOf(places.map(share));
-  heading(pen, { x, y: y - 8, w, h: 0 }, scene.say("softmax.laid", { total: scene.number(scene.value("total", index.slice(0, -1)), 4) }));
+  heading(pen, [x, y - 8, w], scene.say("softmax.laid", { total: scene.number(scene.value("total", index.slice(0, -1)), 4) }));
   let at = x;
   places.forEach((k, i) => {
     const part = ease(staggered(scene.part("laid"), i, places.length, 3));
@@ -107,7 +107,7 @@ function drawRows(pen, scene, { x, y, w, h }) {
   const { array, index, store } = scene;
   const [rows, columns] = store.shape(array).slice(-2);
   const list = shownOf(rows, h / 4, index.at(-2) ?? 0);
-  heading(pen, { x, y: y - 8, w, h: 0 }, scene.say("softmax.rows"), list.length < rows ? scene.say("folded", { shown: list.length, all: rows }) : "");
+  heading(pen, [x, y - 8, w], scene.say("softmax.rows"), list.length < rows ? scene.say("folded", { shown: list.length, all: rows }) : "");
   const rest = ease(scene.part("rest"));
   grid(pen, scene, { x, y, w, h }, { array, lead: index.slice(0, -2), rows: list, columns: Array.from({ length: columns }, (_, k) => k), chosen: index, keys: false,
     mark: (at) => at.at(-2) === index.at(-2), alpha: (i) => (i === index.at(-2) ? scene.part("shares") : rest) });

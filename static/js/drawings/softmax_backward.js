@@ -49,8 +49,8 @@ export function draw(pen, scene) {
   const [come, leveled, left] = ["come", "level", "left"].map((name) => ease(scene.part(name)));
   const largest = Math.max(...list.map(({ gradient }) => Math.abs(gradient)), 1e-300);
   const most = Math.max(...list.map((one) => Math.abs(one.left)), 1e-300);
-  heading(pen, { x: pad, y: 18, w: width - 2 * pad, h: 0 }, scene.say("softmax_backward.come"), list.length < n ? scene.say("part", { n: list.length, all: n }) : "");
-  heading(pen, { x: pad, y: lower.y - 16, w: width - 2 * pad, h: 0 }, scene.say("softmax_backward.left"));
+  heading(pen, [pad, 18, width - 2 * pad], scene.say("softmax_backward.come"), list.length < n ? scene.say("part", { n: list.length, all: n }) : "");
+  heading(pen, [pad, lower.y - 16, width - 2 * pad], scene.say("softmax_backward.left"));
   pen.line([pad, above.at(0), pad + w, above.at(0)], { stroke: "soft", stroke_width: 1 });
   pen.line([pad, below.at(0), pad + w, below.at(0)], { stroke: "soft", stroke_width: 1, alpha: left });
   let x = pad;

@@ -1,9 +1,9 @@
 // From logits to shares, candidate by candidate: divided by the temperature, the largest kept, read as shares.
 
 import { arraysOf, candidates, roundOf } from "candidates";
-import { heading } from "bars";
 import { ease } from "scene";
 import { widthOf } from "pen";
+import { heading } from "shapes";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
 
@@ -46,7 +46,7 @@ export function draw(pen, scene) {
     const largest = column === "p" ? 1 : Math.max(...list.flatMap(({ logit, scaled }) => [Math.abs(logit), Math.abs(scaled)]), 1e-9);
     pen.alpha = 0.25 + 0.75 * come;
     const title = scene.say(narrow ? `temperature.short_${column}` : `temperature.${column}`, { t: settings.temperature ?? 1 });
-    heading(pen, x, 22, title);
+    heading(pen, [x, 22], title);
     pen.alpha = 1;
     shown.forEach((one, c) => {
       const y = 38 + c * tall;

@@ -38,7 +38,7 @@ export function draw(pen, scene) {
   const cut = ease(scene.part("cut"));
   const kept = ease(scene.part("kept"));
   const tall = height * 0.46;
-  heading(pen, { x: left, y: 18, w, h: 0 }, scene.say("top_k.all", { n: all.toLocaleString("en") }));
+  heading(pen, [left, 18, w], scene.say("top_k.all", { n: all.toLocaleString("en") }));
   const density = densityOfRow(scene, array, [0]);
   const { at, base } = drawDensity(pen, [left, 30, w, tall - 30], density, scene, { grow: ease(scene.part("all")), high: density.high + (density.high - density.low) * 0.03 });
   // Between the last that is kept and the next: the line stands at the last one.
@@ -51,7 +51,7 @@ export function draw(pen, scene) {
   const each = Math.min(46, (height - tall - 60) / rows.length);
   const names = narrow ? 70 : 110;
   const largest = Math.max(...list.map(({ scaled }) => Math.abs(scaled)), 1e-9);
-  heading(pen, { x: left, y: tall + 34, w, h: 0 }, scene.say("top_k.kept", { n: list.length }), rows.length < list.length ? scene.say("part", { n: rows.length, all: list.length }) : "");
+  heading(pen, [left, tall + 34, w], scene.say("top_k.kept", { n: list.length }), rows.length < list.length ? scene.say("part", { n: rows.length, all: list.length }) : "");
   for (const one of list) pen.dot(at(one.scaled), base, 4, { color: "accent", place: one.places.scaled, key: `at ${one.id}` });
   rows.forEach(({ id, name, scaled, isChosen, places }, row) => {
     const y = tall + 44 + row * each;

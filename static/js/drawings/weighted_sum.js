@@ -46,9 +46,9 @@ export function draw(pen, scene) {
   const merge = ease(scene.part("merge"));
   const y = top + each * list.length + 46;
   const digits = scene.once("digits", () => digitsFor(scene, list.flatMap((j) => columns.map((k) => store.value(values, [h, j, k]) * (narrow ? 1 : store.value(weights, [h, i, j])))), cw, ch));
-  heading(pen, { x: pad, y: 20, w: x - pad - 6, h: 0 }, scene.say("weighted_sum.shares"));
-  heading(pen, { x, y: 20, w: room, h: 0 }, scene.say("weighted_sum.values"), list.length < n ? scene.say("folded", { shown: list.length, all: n }) : "");
-  if (!narrow) heading(pen, { x: right, y: 20, w: room, h: 0 }, scene.say("weighted_sum.scaled"));
+  heading(pen, [pad, 20, x - pad - 6], scene.say("weighted_sum.shares"));
+  heading(pen, [x, 20, room], scene.say("weighted_sum.values"), list.length < n ? scene.say("folded", { shown: list.length, all: n }) : "");
+  if (!narrow) heading(pen, [right, 20, room], scene.say("weighted_sum.scaled"));
   list.forEach((j, a) => {
     const at = top + a * each;
     const weight = store.value(weights, [h, i, j]);
@@ -72,7 +72,7 @@ export function draw(pen, scene) {
   const done = ease((merge - 0.7) / 0.3);
   const high = Math.min(40, height - y - 8);
   pen.line([pad, y - 32, width - pad, y - 32]);
-  heading(pen, { x: narrow ? pad : right, y: y - 12, w: room + (narrow ? x - pad : 0), h: 0 }, scene.say("weighted_sum.sum"));
+  heading(pen, [narrow ? pad : right, y - 12, room + (narrow ? x - pad : 0)], scene.say("weighted_sum.sum"));
   pen.text(right - 8, y + high / 2 + 4, fit(scene.label(array, 1, i), label + 40, { size: 12 }), { size: 12, bold: true, align: "right", color: "accent" });
   const most2 = store.largest(array);
   const outDigits = scene.once("out digits", () => digitsFor(scene, columns.map((k) => store.value(array, [h, i, k])), cw, high));

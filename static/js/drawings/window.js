@@ -1,9 +1,9 @@
 // A window on the ids: the same places, from some offset; inputs and answers are two windows, one place apart.
 
 import { chips, placeWidth, wires } from "chips";
-import { heading } from "bars";
 import { bare } from "dom";
 import { widthOf } from "pen";
+import { heading } from "shapes";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
 
@@ -54,13 +54,13 @@ export function draw(pen, scene) {
   const rows = [source, ...list.map(({ id }) => row(scene, id))];
   const each = placeWidth(rows, right - left, 120);
   const gap = Math.min(150, (height - 40) / rows.length);
-  heading(pen, left, 26, scene.say("window.ids"));
+  heading(pen, [left, 26], scene.say("window.ids"));
   const above = chips(pen, source, { x: left, y: 38, each, right });
   const made = list.map(({ id, settings }, k) => {
     const from = settings.offset ?? 0;
     const y = 38 + (k + 1) * gap;
     const title = scene.say(list.length > 1 ? `window.row_${Math.min(k, 1)}` : "window.row");
-    heading(pen, Math.max(left, Math.min(left + from * each, right - widthOf(title, { size: 13, bold: true }))), y - 12, title);
+    heading(pen, [Math.max(left, Math.min(left + from * each, right - widthOf(title, { size: 13, bold: true }))), y - 12], title);
     const at = chips(pen, rows[k + 1], { x: left, y, each, right, from, part: scene.part(String(k)) });
     if (!k) wires(pen, at.map((x, i) => [above[i + from] ?? x, x]), { top: 92, bottom: y - 28, part: scene.part("0"), right, color: "line" });
     return { y, at, id };
