@@ -32,6 +32,8 @@ def _stations(trace: Trace, one: Pass) -> dict[str, Any]:
         "attention": [{"step": step.id, "array": step.operations[-1], "block": step.block} for step in forward
                       if (step.kind, step.role) == ("softmax", "attention")],
         "outcome": {name: one.arrays[name] for name in OUTCOMES[one.kind] if name in one.arrays},
+        "norm": next((step.operations[-1] for step in forward if step.role == "final"), ""),
+        "head": next((step.operations[-1] for step in forward if step.kind == "tied_head"), ""),
         "names": _names(trace, one), "before": _text(trace, (one.round or 1) - 1),
         "text": _text(trace, one.round or 0),
         "end": _maker(trace, one.arrays.get("loss", one.arrays.get("choice", ""))),

@@ -99,6 +99,9 @@ interface Stations {
   stops: { step: string; array: string; role: string; block: number | null; back: string | null; gradient: string | null }[];
   attention: { step: string; array: string; block: number }[];
   outcome: Record<string, string>;
+  /** The arrays that the last norm and the head make. */
+  norm: string;
+  head: string;
   names: string[];
   /** What the screen shows before and after. */
   before: string;

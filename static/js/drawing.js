@@ -9,11 +9,13 @@ import * as placed from "placed";
 /**
  * One file in static/js/drawings, named after the kind of the operation (with `_backward` for its gradient) or of the
  * step, or after the step's role where it has no kind.
- * `suits`: whether it can show this one; `arrays`: what it reads beside the operation's own; `draw` is a function of the
+ * `suits`: whether it can show this one; `arrays`: what it reads beside the operation's own; `later`: what
+ * takes longer, worked out when the reader stays: whether there is more to draw then; `draw` is a function of the
  * scene and of how far each of the `moves` has come.
  * @typedef {object} Drawing
  * @property {(scene: Scene) => boolean} [suits]
  * @property {(scene: Scene) => string[]} [arrays]
+ * @property {(scene: Scene) => Promise<boolean>} [later]
  * @property {(scene: Scene) => import("scene").Move[]} moves
  * @property {(pen: import("pen").Pen, scene: Scene) => void} draw
  */

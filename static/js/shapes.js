@@ -77,7 +77,7 @@ export function digitsFor(scene, values, w, h) {
 }
 
 /**
- * @typedef {{ value: number, label: string, lit?: boolean, grown?: number, place?: Place, key?: string }} Bar
+ * @typedef {{ value: number, label: string, lit?: boolean, grown?: number, place?: Place, key?: string, color?: import("pen").Color }} Bar
  */
 
 /**
@@ -86,11 +86,12 @@ export function digitsFor(scene, values, w, h) {
  * @param {Scene} scene
  * @param {Room} room
  * @param {Bar[]} items
+ * @param {number} [most] how far the axis goes at least
  * @returns {Room[]}
  */
-export function bars(pen, scene, { x, y, w, h }, items) {
+export function bars(pen, scene, { x, y, w, h }, items, most = 0) {
   const values = items.map(({ value }) => (Number.isFinite(value) ? value : 0));
-  const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
+  const [low, high] = [Math.min(0, ...values), Math.max(most, ...values)];
   const top = y + 16;
   const room = h - 34 - (low < 0 ? 14 : 0);
   const scale = high > low ? room / (high - low) : 0;
@@ -99,11 +100,11 @@ export function bars(pen, scene, { x, y, w, h }, items) {
   const largest = Math.max(high, -low);
   const sparse = Math.ceil(24 / each);
   pen.line([x, zero, x + w, zero]);
-  return items.map(({ value, label, lit, grown = 1, place, key }, i) => {
+  return items.map(({ value, label, lit, grown = 1, place, key, color }, i) => {
     const length = (Number.isFinite(value) ? value : 0) * scale * grown;
     const wide = Math.max(1, Math.min(each * 0.76, 64));
     const at = { x: x + i * each + (each - wide) / 2, y: length < 0 ? zero : zero - length, w: wide, h: Math.max(1, Math.abs(length)) };
-    pen.add({ kind: "cell", ...at, strength: strength(value, largest), key, place, radius: 2, stroke: lit ? "accent" : undefined, stroke_width: 2 });
+    pen.add({ kind: "cell", ...at, color, strength: color ? undefined : strength(value, largest), key, place, radius: 2, stroke: lit ? "accent" : undefined, stroke_width: 2 });
     const text = scene.number(value, Math.min(3, scene.digits));
     const middle = x + (i + 0.5) * each;
     if (widthOf(text, { size: 11, mono: true }) <= each - 2) {

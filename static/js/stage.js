@@ -14,6 +14,7 @@ import { Which } from "which";
 /** @typedef {import("pen").Shape} Shape */
 
 const TRAVEL = 420; // ms from one picture to the next
+const STAYS = 500; // ms after which a reader has not merely passed by
 const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
 
 export class Stage extends Surface {
@@ -42,7 +43,7 @@ export class Stage extends Surface {
     /** @type {View | null} */
     this.view = null;
     this.array = "";
-    this.frame = 0;
+    this.frame = this.rest = 0;
     // What tests and measurements read: `figure.stage.shapes`, the picture as it stands, and `.stage`.
     Object.defineProperties(host, { stage: { value: this }, shapes: { get: () => this.shapes } });
     this.listen();
@@ -170,6 +171,18 @@ export class Stage extends Surface {
     this.go(this.draw(), travels && !calm.matches);
     this.describe();
     if (this.wantsPlay) this.playMoves();
+    clearTimeout(this.rest);
+    if (drawing.later) this.rest = setTimeout(() => this.addLater(scene, drawing), STAYS);
+  }
+
+  /**
+   * What a picture has more for those who stay. Where it cannot be loaded, the picture is as it was.
+   * @param {Scene} scene
+   * @param {import("drawing").Drawing} drawing
+   */
+  async addLater(scene, drawing) {
+    const more = await drawing.later?.(scene).catch(() => false);
+    if (more && this.scene === scene && !this.bar.playing) this.go(this.draw(), false);
   }
 
   /** Play the moves from the start; how long they take, ms. */

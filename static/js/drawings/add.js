@@ -1,6 +1,8 @@
 // An addition: one strip of numbers for each position; what a branch adds; what comes out.  Where the addition is one
 // of the residual stream, its stations so far stand above.
 
+import { bare } from "dom";
+import { readers, readOut } from "readout";
 import { nameOf } from "route-parts";
 import { ease } from "scene";
 import { fit, heading, shownOf } from "shapes";
@@ -25,12 +27,31 @@ export function moves(scene) {
  * @param {Scene} scene
  */
 function stations(scene) {
-  if (!isStream(scene)) return [];
-  for (const { stops } of scene.store.outline.stations) {
-    const at = stops.findIndex(({ array }) => array === scene.array);
-    if (at >= 0) return stops.slice(0, at + 1);
-  }
-  return [];
+  const stops = passOf(scene)?.stops ?? [];
+  return stops.slice(0, stops.findIndex(({ array }) => array === scene.array) + 1);
+}
+
+/** @param {Scene} scene */
+function passOf(scene) {
+  return isStream(scene) ? scene.store.outline.stations.find(({ stops }) => stops.some(({ array }) => array === scene.array)) : undefined;
+}
+
+/**
+ * Once the reader stays: what the stream would answer at each station, read by the last norm and the table.
+ * @param {Scene} scene
+ */
+export async function later(scene) {
+  const { store, index: [t] } = scene;
+  const pass = passOf(scene);
+  if (!pass?.norm || !pass.head) return false;
+  const needed = readers(store, pass);
+  await Promise.all(needed.map((name) => store.ready(name)));
+  const names = store.labels(needed[needed.length - 1], 0);
+  scene.once("answers", () => new Map(stations(scene).map(({ array }) => {
+    const { id, share } = readOut(store, pass, array, t);
+    return [array, `${scene.number(share, 2)} ${bare(names?.[id] ?? String(id))}`];
+  })));
+  return true;
 }
 
 /** @param {Scene} scene */
@@ -104,7 +125,10 @@ function drawStations(pen, scene, stops, { x, y, w, h }) {
   const each = (w + 16) / Math.max(list.length, 3);
   const d = store.shape(scene.array)[1];
   const columns = shownOf(d, (each - 16) / 2, index[1]);
-  heading(pen, [x, y - 14, w], scene.say("add.stream", { token: scene.label(scene.array, 0, index[0]) }), list.length < stops.length ? scene.say("route.folded", { n: list.length, all: stops.length }) : "");
+  const answers = /** @type {Map<string, string> | undefined} */ (scene.kept.get("answers"));
+  const short = scene.narrow ? "short_" : "";
+  const notes = [list.length < stops.length ? scene.say(`add.${short}folded`, { n: list.length, all: stops.length }) : "", answers ? scene.say(`add.${short}answers`) : ""];
+  heading(pen, [x, y - 14, w], scene.say("add.stream", { token: scene.label(scene.array, 0, index[0]) }), notes.filter(Boolean).join(" · "));
   const largest = Math.max(...list.map(({ array }) => store.largest(array)));
   list.forEach((stop, k) => {
     const at = x + k * each;
@@ -113,6 +137,8 @@ function drawStations(pen, scene, stops, { x, y, w, h }) {
     const alpha = last ? ease(scene.part("after")) : 1;
     columns.forEach((j, m) => pen.cell(at + m * cw, y + 20, cw, Math.min(40, h - 30), store.value(stop.array, [index[0], j]), { largest, alpha, place: { array: stop.array, index: [index[0], j] } }));
     if (!last) pen.line([at + each - 14, y + 20 + Math.min(40, h - 30) / 2, at + each - 3, y + 20 + Math.min(40, h - 30) / 2], { stroke: "soft", stroke_width: 2 });
+    const answer = answers?.get(stop.array);
+    if (answer) pen.text(at, y + 36 + Math.min(40, h - 30), fit(`→ ${answer}`, each - 8, { size: 11, mono: true }), { size: 11, mono: true, color: last ? "accent" : "ink", bold: last });
     pen.text(at, y + 14, fit(nameOf(scene, stop, each < 90 ? "short." : ""), each - 10, { size: 11 }), { size: 11, color: last ? "accent" : "soft", bold: last });
   });
 }

@@ -3,10 +3,9 @@
 
 import { bare } from "dom";
 import { densityOfRow, drawDensity, flag } from "density";
-import { bars } from "bars";
 import { ease } from "scene";
 import { widthOf } from "pen";
-import { heading } from "shapes";
+import { bars, heading } from "shapes";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
 
@@ -105,8 +104,10 @@ function drawEach(pen, scene, [x, y, width, height], array, length) {
   const losses = Array.from({ length: n }, (_, i) => store.value(array, [i]));
   const largest = Math.max(guess, ...losses.filter(Number.isFinite));
   heading(pen, [x, y + 8], scene.say("cross_entropy.each"), scene.say("cross_entropy.guess", { n: length.toLocaleString("en"), value: scene.number(guess, 4) }));
-  const w = bars(pen, [x, y + 12, width * 0.7, height - 12], losses.map((value, i) => ({ value, text: scene.number(value, 3), label: bare(scene.label(array, 0, i)), place: { array, index: [i] }, key: `${array} ${i}`, lit: i === scene.index[0], color: /** @type {const} */ ("wrong") })), { largest });
-  const line = y + 28 + (height - 62) - guess / largest * Math.max(4, height - 66);
-  pen.line([x, line, x + w, line], { stroke: "soft", stroke_width: 1.5, dash: [5, 4] });
-  pen.text(x + w + 8, line + 4, `ln ${length.toLocaleString("en")}`, { size: 11.5, color: "soft" });
+  const room = { x, y: y + 12, w: Math.min(width * 0.7, n * 96), h: height - 12 };
+  const [first] = bars(pen, scene, room, losses.map((value, i) => ({ value, label: bare(scene.label(array, 0, i)), place: { array, index: [i] }, key: `${array} ${i}`, lit: i === scene.index[0], color: /** @type {const} */ ("wrong") })), largest);
+  const line = first.y + first.h - guess / losses[0] * first.h;
+  if (!Number.isFinite(line)) return;
+  pen.line([x, line, x + room.w, line], { stroke: "soft", stroke_width: 1.5, dash: [5, 4] });
+  pen.text(x + room.w + 8, line + 4, `ln ${length.toLocaleString("en")}`, { size: 11.5, color: "soft" });
 }

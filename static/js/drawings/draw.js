@@ -1,7 +1,6 @@
 // The draw: shares laid end to end as a ruler, the random number that falls on it, and the token that lies there.
 
 import { arraysOf, candidates, roundOf } from "candidates";
-import { ruler } from "bars";
 import { ease } from "scene";
 import { widthOf } from "pen";
 import { heading } from "shapes";
@@ -80,4 +79,25 @@ function needle(pen, scene, { x, y, uniform, array, left, right }) {
   const text = scene.say("draw.number", { value: scene.number(uniform, 4) });
   const style = { size: 12.5, bold: true };
   pen.text(x + 12 + widthOf(text, style) > right ? Math.max(left, x - 12 - widthOf(text, style)) : x + 12, tip - 20, text, style);
+}
+
+/**
+ * Shares laid end to end as one bar; as far as `grow`.
+ * @param {Pen} pen
+ * @param {[number, number, number, number]} box
+ * @param {{ share: number, label: string, place?: Place, key?: string, lit?: boolean }[]} list
+ * @param {Scene} scene
+ */
+function ruler(pen, [x, y, width, height], list, scene, grow = 1) {
+  let at = x;
+  pen.bar(x, y, width, height, { color: "tint", alpha: 0.5 });
+  list.forEach(({ share, label, place, key, lit }, i) => {
+    const w = width * share * grow;
+    if (w > 0.3) {
+      const texts = [`${label} ${scene.number(share, 3)}`, label];
+      const text = grow > 0.6 ? texts.find((one) => widthOf(one, { size: 12.5, bold: lit }) < w - 10) : undefined;
+      pen.bar(at, y, Math.max(0.5, w - 1.5), height, { color: undefined, strength: 1 - 0.3 * (i % 3), text, size: 12.5, bold: lit, align: "center", place, key, stroke: lit ? "accent" : undefined, stroke_width: 2.5 });
+    }
+    at += w;
+  });
 }
