@@ -47,7 +47,7 @@ WIDEST = """async (steps) => {
 def test_a_phone_scrolls_tables_and_never_the_page(new_page, site, recordings, route, language):
     """At every third step (in generation at every one, of one round each), and with a number open at some."""
     trace, draw = recordings[route], random.Random(3)
-    page = visit(new_page(viewport=PHONE, reduced_motion="reduce"), address(site, route, language))
+    page = visit(new_page(viewport=PHONE), address(site, route, language))
     for step in [*random.Random(2).sample(steps_of(trace), 4), next(s for s in steps_of(trace) if s.endswith("head"))]:
         go(page, f"#step={step}")
         shown = page.locator(".step.current td[data-r]")

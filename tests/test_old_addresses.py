@@ -59,13 +59,17 @@ FOLLOW = """async (links) => {
 
 @pytest.mark.parametrize("route", ALL_ROUTES)
 def test_the_address_of_every_step_leads_to_it_and_to_its_number(page, site, recordings, route):
-    """On the main line or folded into it: that step and no other stands there, with that number open."""
+    """On the main line or folded into it: that step and no other stands there, with that number open.
+
+    The tables are folded away: test_numbers.py opens a stored number of every kind with them in sight.
+    """
     trace, draw = recordings[route], random.Random(13)
     wanted = []
     for step in trace.steps():
         names = [name for name in (*step.operations, *step.arrays) if trace.arrays[name].size]
         array = draw.choice([name for name in names if not trace.arrays[name].derived] or names)
         wanted.append((step.id, array, tuple(draw.randrange(length) for length in trace.arrays[array].shape)))
+    page.add_init_script("localStorage['two-routes.panel'] = ''")
     visit(page, address(site, route))
     seen = page.evaluate(FOLLOW, [fragment_of(trace, array, index, step) for step, array, index in wanted])
     assert len(wanted) > 2 * len(stops_of(trace))

@@ -287,7 +287,7 @@ WALK = """async (steps) => {
 @pytest.mark.parametrize("route", ROUTES)
 def test_another_model_can_be_stepped_through(other_site, new_page, route):
     trace = load(other_site.parent / "traces" / f"{route}.json")
-    page = new_page(reduced_motion="reduce")
+    page = new_page()
     page.goto((other_site / "en" / f"{route}.html").as_uri())
     page.wait_for_selector("section.current td[data-r]")
     steps = one_of_each(steps_of(trace), random.Random(5))
