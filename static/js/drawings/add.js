@@ -138,7 +138,7 @@ function drawStations(pen, scene, stops, { x, y, w, h }) {
     columns.forEach((j, m) => pen.cell(at + m * cw, y + 20, cw, Math.min(40, h - 30), store.value(stop.array, [index[0], j]), { largest, alpha, place: { array: stop.array, index: [index[0], j] } }));
     if (!last) pen.line([at + each - 14, y + 20 + Math.min(40, h - 30) / 2, at + each - 3, y + 20 + Math.min(40, h - 30) / 2], { stroke: "soft", stroke_width: 2 });
     const answer = answers?.get(stop.array);
-    if (answer) pen.text(at, y + 36 + Math.min(40, h - 30), fit(`→ ${answer}`, each - 8, { size: 11, mono: true }), { size: 11, mono: true, color: last ? "accent" : "ink", bold: last });
+    if (answer) pen.text(at, y + 36 + Math.min(40, h - 30), fit(`→ ${answer}`, each - 4, { size: 11, mono: true }), { size: 11, mono: true, color: last ? "accent" : "ink", bold: last });
     pen.text(at, y + 14, fit(nameOf(scene, stop, each < 90 ? "short." : ""), each - 10, { size: 11 }), { size: 11, color: last ? "accent" : "soft", bold: last });
   });
 }
