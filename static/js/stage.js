@@ -64,8 +64,9 @@ export class Stage extends Surface {
    * @param {string} id
    * @param {string} main
    * @param {View | null} view from how far it is seen
+   * @param {boolean} hurries nothing travels while a key is held
    */
-  show(id, main, view = null) {
+  show(id, main, view = null, hurries = false) {
     const step = this.player.store.steps.get(id);
     if (!step) return;
     const was = this.view;
@@ -80,7 +81,7 @@ export class Stage extends Surface {
     const names = step.operations.length ? step.operations : step.arrays;
     const opened = this.player.opened.place?.array ?? "";
     const array = names.includes(opened) ? opened : this.best(step, names, main);
-    const travels = this.id !== "" && (this.id !== id || was !== view);
+    const travels = this.id !== "" && !hurries && (this.id !== id || was !== view);
     this.id = id;
     this.which.show(names, array, this.player.words);
     this.look(array, travels);
