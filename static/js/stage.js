@@ -123,8 +123,11 @@ export class Stage extends Surface {
     if (!store.has(this.array)) return [];
     const { axes, shape } = store.array(this.array);
     const chosen = opened.indexIn(this.array) ?? choice.within(store.array(this.array));
-    // Where nothing is chosen yet, a position in the middle tells more than the first, which sees itself alone.
-    return chosen.map((i, axis) => (axes[axis].endsWith("position") && choice.get(axes[axis]) === undefined && !opened.indexIn(this.array) ? Math.floor(shape[axis] / 2) : i));
+    // Where nothing is chosen yet: of a round the last position, which the next token is asked of; else one in the middle,
+    // which tells more than the first, that sees itself alone.
+    const isRound = (this.player.store.steps.get(this.id)?.round ?? null) !== null;
+    const usual = (/** @type {number} */ n) => (isRound ? n - 1 : Math.floor(n / 2));
+    return chosen.map((i, axis) => (axes[axis].endsWith("position") && choice.get(axes[axis]) === undefined && !opened.indexIn(this.array) ? usual(shape[axis]) : i));
   }
 
   /** The chosen number. @returns {Place | null} */
