@@ -36,7 +36,7 @@ def show(page, site, step, language="en", extra="", fresh=True):
     if fresh:
         page.goto("about:blank")
     visit(page, address(site, "training", language, f"#step={step}{extra}"))
-    page.wait_for_selector("section.current .picture")
+    page.wait_for_selector("section.current .updates")
     expect(page.locator("section.current .picture:not(:has(svg text))")).to_have_count(0)
     place(page)
     return page

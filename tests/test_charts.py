@@ -7,7 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
-from charts import ATTENTION, LOSS, PROBABILITY, ROWS, SLIDER, move, number, part, same32, show, texts
+from charts import ATTENTION, LOSS, PROBABILITY, SLIDER, move, number, part, same32, show, texts
 from playwright.sync_api import expect
 
 expect.set_options(timeout=40_000)  # milliseconds, as in conftest.py
@@ -93,62 +93,17 @@ def test_points_and_lines_lie_where_their_values_are(page, site, training_trace,
         assert np.allclose(drawn, recorded, atol=0.001)
 
 
-@pytest.mark.parametrize("name", [ATTENTION, ROWS])
-def test_maps_colour_every_cell_by_its_value_or_its_change(page, site, training_trace, name):
-    show(page, site, "series.attention" if name == ATTENTION else ROWS)
-    recorded = training_trace.values(name).astype(np.float64).reshape(120, -1)
-
-    def cells():
-        return part(page, name).locator("rect[data-cell]").evaluate_all(
-            "(list) => list.map((r) => [r.getAttribute('class'), Number(r.getAttribute('fill-opacity'))])")
-
-    for change in (False, True):
-        part(page, name).get_by_role("button", name="change since" if change else "value").click()
-        shown = recorded - recorded[0] if change else recorded
-        for update in (2, 61, 120):
-            move(page, update)
-            signs = [{"pos": 1, "neg": -1, "zero": 0}[sign] for sign, _ in cells()]
-            assert np.array_equal(signs, np.sign(shown[update - 1]))
-            opacity = [share if sign else 0 for sign, (_, share) in zip(signs, cells(), strict=True)]
-            assert np.allclose(opacity, np.abs(shown[update - 1]) / np.abs(shown).max(), atol=1 / 32)
-
-
-def test_a_cell_tells_its_value_and_its_curve(page, site, training_trace):
-    show(page, site, "series.attention")
-    recorded = training_trace.values(ATTENTION)
-    head, i, j = 1, 3, 2
-    rect = part(page, ATTENTION).locator(f'rect[data-cell="{(head * 5 + i) * 5 + j}"]')
-    for update in (1, 40, 120):
-        move(page, update)
-        rect.hover()
-        caption = part(page, ATTENTION).locator(".caption")
-        assert caption.inner_text().startswith("head 1, query position 3 (A0), key position 2 (E4·BD)")
-        assert same32(number(caption.locator("strong").inner_text()), recorded[update - 1, head, i, j])
-        change = float(recorded[update - 1, head, i, j]) - float(recorded[0, head, i, j])
-        assert number(caption.inner_text().split(": ")[-1]) == pytest.approx(change, rel=1e-3)
-        value = scale(page, ATTENTION)
-        assert value(points(page, ATTENTION)[0][1]) == pytest.approx(recorded[update - 1, head, i, j], abs=1e-3)
-        page.mouse.move(2, 2)
-
-
-def test_at_first_the_cell_that_moved_most_is_told(page, site, training_trace):
-    show(page, site, ROWS)
-    recorded = training_trace.values(ROWS).astype(np.float64)
-    row, feature = np.unravel_index(np.abs(recorded[-1] - recorded[0]).argmax(), recorded.shape[1:])
-    assert part(page, ROWS).locator(".caption").inner_text().startswith(f"row in use {row} ")
-    assert f"feature {feature}\n" in part(page, ROWS).locator(".caption").inner_text()
-
-
 # Other recordings ------------------------------------------------------------------------------------
 
 def test_another_recording_draws_with_its_own_sizes(page, other_charts):
     trace, site = other_charts
     show(page, site, "series.attention")
     assert page.locator(SLIDER).get_attribute("max") == "3"
-    recorded = trace.values(ATTENTION)
-    titles = part(page, ATTENTION).locator(".maps figcaption").all_inner_texts()
-    assert titles == ["head 0", "head 1", "head 2", "head 3"]
-    assert part(page, ATTENTION).locator("rect[data-cell]").count() == recorded[0].size
+    heads = page.locator("figure.stage .which button.chip").all_inner_texts()
+    assert heads == ["head 0", "head 1", "head 2", "head 3"]
+    cells = page.evaluate("""(array) => document.querySelector("figure.stage").shapes
+        .filter(({ kind, place }) => kind === "cell" && place?.array === array).length""", ATTENTION)
+    assert cells == trace.values(ATTENTION)[0, 0].size
     show(page, site, LOSS)
     move(page, 3)
     assert same32(texts(part(page, LOSS).locator(".values td.now")), [trace.values(LOSS)[2]])

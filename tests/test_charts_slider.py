@@ -56,22 +56,6 @@ def test_keys_on_a_chart_move_the_slider_and_not_the_step(page, site):
     expect(page.locator(".current .updates [role=status]")).to_contain_text("0 Hi: update 1:")
 
 
-def test_keys_on_a_map_walk_its_cells_and_open_one(page, site, training_trace):
-    show(page, site, "series.attention", extra="&s=9")
-    maps = part(page, ATTENTION).locator(".maps svg")
-    maps.nth(0).focus()
-    caption = part(page, ATTENTION).locator(".caption")
-    for key in ("ArrowUp", "ArrowLeft", "ArrowDown", "ArrowRight", "ArrowDown"):
-        page.keyboard.press(key)
-    assert caption.inner_text().startswith("head 0, query position 2 (E4·BD), key position 1 (␣)")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("#number .big")
-    assert page.url.endswith(f"of={ATTENTION}&s=9&h=0&i=2&j=1")
-    assert same32(number(page.locator("#number .big").inner_text()), training_trace.values(ATTENTION)[9, 0, 2, 1])
-    maps.nth(1).focus()
-    assert caption.inner_text().startswith("head 1, query position 0 (Hi), key position 0 (Hi)")
-
-
 def test_the_pointer_shows_an_update_and_a_press_keeps_it(page, site):
     show(page, site, LOSS, extra="&s=9")
     chart = part(page, LOSS).locator(".curves svg")
@@ -124,11 +108,19 @@ def test_an_opened_number_moves_the_slider_and_goes_along_with_it(page, site, tr
     assert same32(number(page.locator("#number .big").inner_text()), training_trace.values(LOSS)[30])
 
 
-def test_a_cell_opens_by_click_and_a_value_by_its_button(page, site, training_trace):
+def test_a_cell_of_the_picture_is_chosen_and_opened_by_clicks(page, site):
     show(page, site, ROWS, extra="&s=3")
-    part(page, ROWS).locator('rect[data-cell="37"]').click()
+    [x, y] = page.evaluate("""() => { const { stage } = document.querySelector("figure.stage");
+        const cell = stage.shapes.find(({ kind, place }) => kind === "cell" && String(place?.index) === "3,2,5");
+        const box = stage.canvas.getBoundingClientRect();
+        return [box.left + cell.x + cell.w / 2, box.top + cell.y + cell.h / 2]; }""")
+    page.mouse.click(x, y)
+    page.mouse.click(x, y)
     page.wait_for_selector("#number .big")
     assert page.url.endswith("of=series.rows&s=3&r=2&d=5")
+
+
+def test_a_value_opens_by_its_button(page, site, training_trace):
     show(page, site, LOSS, extra="&s=3")
     part(page, PROBABILITY).locator(".values button").nth(2).click()
     expect(page.locator("#number .name")).to_contain_text("[3, 2]")
@@ -149,11 +141,12 @@ def test_play_steps_through_the_updates_and_stops_at_the_end(new_page, other_cha
 
 
 def test_settings_outlive_the_number_of_digits(page, site):
-    show(page, site, ROWS)
-    part(page, ROWS).get_by_role("button", name="change since").click()
+    show(page, site, LOSS)
+    part(page, LOSS).get_by_role("button", name="logarithmic").click()
     page.locator('[data-digits="2"]').click()
-    page.wait_for_selector('section.current .picture .chip[aria-pressed="true"]:has-text("change")')
-    assert page.locator("section.current .updates").count() == page.locator("section.current .picture").count() == 1
+    page.wait_for_selector('section.current .picture .chip[aria-pressed="true"]:has-text("logarithm")')
+    assert page.locator("section.current .updates").count() == 1
+    assert page.locator("section.current .picture").count() == 2
 
 
 def test_steps_without_updates_have_no_slider(page, site):
@@ -176,7 +169,6 @@ def test_pictures_say_first_chosen_and_last(page, site, training_trace):
     assert page.locator(SLIDER).get_attribute("aria-valuetext") == "update 60 of 120"
     show(page, site, "series.attention", "zh", "&s=59")
     assert page.locator(SLIDER).get_attribute("aria-valuetext") == "第 60 次更新，共 120 次"
-    assert "第 60 次：" in part(page, ATTENTION).locator(".maps svg").first.get_attribute("aria-label")
 
 
 def test_lines_are_told_apart_by_more_than_colour(page, site):

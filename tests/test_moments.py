@@ -135,7 +135,7 @@ def test_a_slider_goes_through_the_moments(page, training_trace, moments):
     position = page.evaluate("document.querySelector('figure.stage').stage.scene.index[1]")
     for moment in (0, 20, 60):
         slider.fill(str(moment))
-        page.wait_for_function(f"document.querySelector('figure.stage').stage.scene.index[0] === {moment}")
+        page.wait_for_function(f"() => document.querySelector('figure.stage').stage.scene.index[0] === {moment}")
         shown = list(bars(page).items())
         wanted = [(vocabulary[i], share) for i, share in zip(ids[moment, position], p[moment, position], strict=True)]
         assert [name for name, _ in shown[:-1]] == [name for name, _ in wanted]

@@ -60,13 +60,13 @@ def test_the_tab_of_the_code_writes_it_out(new_page, site):
     """Of the chosen number, and of the next step's when one goes on."""
     page = visit(new_page(viewport=DESK), address(site, "training", "en", "#step=blocks.0.attention.scores"))
     page.locator(".ledger [data-tab=code]").click()
-    page.wait_for_function("document.querySelectorAll('#number .code pre').length === 2")
+    page.wait_for_function("() => document.querySelectorAll('#number .code pre').length === 2")
     torch, program = page.locator("#number .code pre").all_inner_texts()
     assert "query @ key.transpose(-2, -1)" in torch and 'array("blocks.0.attention.scores")' in program
     assert page.locator("#number .big").is_hidden()
     page.keyboard.press("n")
     wait_for_step(page, "blocks.0.attention.mask")
-    page.wait_for_function("""[...document.querySelectorAll('#number .code pre')]
+    page.wait_for_function("""() => [...document.querySelectorAll('#number .code pre')]
         .some((pre) => pre.textContent.includes('attention.mask'))""")
 
 

@@ -1,15 +1,15 @@
-// Arrays with a slice for every update, as pictures under one slider: curves, and maps of coloured cells.
+// Arrays with a slice for every update: one slider for all of a step, and curves of those that are numbers or rows of them.
+// What has more axes the stage draws, slice by slice.
 
 import { fill, first, h } from "dom";
 import { oncePerFrame } from "later";
 import { Lines } from "lines";
-import { Maps } from "maps";
 import { Slices } from "slices";
 
 const SHARED = "update";
 const SETTLED = 400; // ms without a change
 
-/** @typedef {{ log?: boolean, change?: boolean, cell?: number }} Setting */
+/** @typedef {{ log?: boolean }} Setting */
 /** @type {Map<string, Setting>} */
 const kept = new Map(); // array → how its picture was last set
 
@@ -63,14 +63,13 @@ export class Series {
     first(section, ".part").before(bar);
     /** @type {Element[]} */
     this.elements = [bar];
-    for (const name of names) if (store.array(name).axes[0] === SHARED) this.addPicture(name);
+    for (const name of names) if (store.array(name).axes[0] === SHARED && store.shape(name).length <= 2) this.addPicture(name);
     this.follow();
   }
 
   /** @param {string} name */
   async addPicture(name) {
     const { store } = this.context;
-    const { axes } = store.array(name);
     const box = h("div", { class: "picture" });
     this.elements.push(box);
     first(this.section, `.part[data-array="${CSS.escape(name)}"] .equation`).before(box);
@@ -83,7 +82,7 @@ export class Series {
     const setting = kept.get(name) ?? {};
     kept.set(name, setting);
     const slices = new Slices(name, store);
-    const picture = axes.length > 2 ? new Maps(slices, this, setting, box) : new Lines(slices, this, setting, box);
+    const picture = new Lines(slices, this, setting, box);
     this.pictures.push(picture);
     picture.follow();
   }

@@ -25,11 +25,12 @@ export function drawDots(pen, scene, lines, { lead, chosen }) {
   const top = Math.max(4, (height - each * lines.length) / 2);
   const rows = lines.map(({ most }, i) => new NumberLine({ x: pad, y: top + i * each + each * 0.56, w: width - 2 * pad, most }));
   const radius = n > 200 ? 2 : n > 64 ? 3 : narrow ? 4.5 : 6;
-  lines.forEach(({ name, title, values, note, array }, i) => {
+  lines.forEach(({ name, title, values, note, most, array }, i) => {
     const part = ease(scene.part(name));
     const row = rows[i];
     pen.alpha = i ? part : 1;
-    heading(pen, [pad, row.y - each * 0.36, width - 2 * pad], title, note);
+    const zoom = i && most !== lines[i - 1].most ? scene.say("axis.reaches", { now: scene.number(most, 2), before: scene.number(lines[i - 1].most, 2) }) : "";
+    heading(pen, [pad, row.y - each * 0.36, width - 2 * pad], title, [note, zoom].filter(Boolean).join(" · "));
     row.draw(pen, scene);
     pen.alpha = 1;
     const mean = values.reduce((sum, value) => sum + value, 0) / n;

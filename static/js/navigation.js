@@ -47,6 +47,7 @@ export class Navigation {
     this.bar.setAttribute("aria-valuetext", `${fill(this.words.step_of, { n: number + 1, total: line.stops.length })}${this.words.colon}${title}`);
     document.title = `${title} · ${this.words.site}`;
     this.nextTitle.textContent = next === id ? "" : player.title(next);
+    if (this.nextTitle.parentElement) this.nextTitle.parentElement.hidden = next === id;
     for (const button of this.buttons) button.disabled = line.from(id, Number(button.dataset.go)) === id;
     this.link?.removeAttribute("aria-current");
     this.link = this.links.get(line.stops[number]);

@@ -227,7 +227,7 @@ export class Player {
     else this.step.follow();
     for (const button of this.digitButtons) button.setAttribute("aria-pressed", String(button.dataset.digits === String(this.digits)));
     this.distances.show(view);
-    this.stage.show(id, this.step.section.dataset.makes ?? "", view);
+    this.stage.show(id, this.step.section.dataset.makes ?? "", view, held);
     if (!changed) return;
     if (this.panel.tab === "map") this.panel.choose(""); // where it covers the picture that it led to
     this.navigation.show(id);

@@ -133,7 +133,7 @@ export function grid(pen, scene, { x, y, w, h }, how) {
   const ch = Math.min(tall, h / rows.length);
   const cw = Math.min(wide, (w - label) / columns.length);
   const largest = scene.store.has(array) ? scene.store.largest(array) : largestOf(rows.flatMap((i) => columns.map((j) => value([...lead, i, j]))));
-  const digits = scene.once(`digits ${array} ${cw}`, () => digitsFor(scene, rows.flatMap((i) => columns.map((j) => value([...lead, i, j]))), cw, ch));
+  const digits = how.digits ?? scene.once(`digits ${array} ${cw}`, () => digitsFor(scene, rows.flatMap((i) => columns.map((j) => value([...lead, i, j]))), cw, ch));
   const sparse = Math.ceil(13 / ch);
   const at = (/** @type {number} */ n, /** @type {number} */ m) => ({ x: x + label + m * cw, y: y + n * ch, w: cw, h: ch });
   rows.forEach((i, n) => {

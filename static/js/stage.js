@@ -64,8 +64,9 @@ export class Stage extends Surface {
    * @param {string} id
    * @param {string} main
    * @param {View | null} view from how far it is seen
+   * @param {boolean} hurries nothing travels while a key is held
    */
-  show(id, main, view = null) {
+  show(id, main, view = null, hurries = false) {
     const step = this.player.store.steps.get(id);
     if (!step) return;
     const was = this.view;
@@ -80,7 +81,7 @@ export class Stage extends Surface {
     const names = step.operations.length ? step.operations : step.arrays;
     const opened = this.player.opened.place?.array ?? "";
     const array = names.includes(opened) ? opened : this.best(step, names, main);
-    const travels = this.id !== "" && (this.id !== id || was !== view);
+    const travels = this.id !== "" && !hurries && (this.id !== id || was !== view);
     this.id = id;
     this.which.show(names, array, this.player.words);
     this.look(array, travels);
@@ -122,8 +123,11 @@ export class Stage extends Surface {
     if (!store.has(this.array)) return [];
     const { axes, shape } = store.array(this.array);
     const chosen = opened.indexIn(this.array) ?? choice.within(store.array(this.array));
-    // Where nothing is chosen yet, a position in the middle tells more than the first, which sees itself alone.
-    return chosen.map((i, axis) => (axes[axis].endsWith("position") && choice.get(axes[axis]) === undefined && !opened.indexIn(this.array) ? Math.floor(shape[axis] / 2) : i));
+    // Where nothing is chosen yet: of a round the last position, which the next token is asked of; else one in the middle,
+    // which tells more than the first, that sees itself alone.
+    const isRound = (this.player.store.steps.get(this.id)?.round ?? null) !== null;
+    const usual = (/** @type {number} */ n) => (isRound ? n - 1 : Math.floor(n / 2));
+    return chosen.map((i, axis) => (axes[axis].endsWith("position") && choice.get(axes[axis]) === undefined && !opened.indexIn(this.array) ? usual(shape[axis]) : i));
   }
 
   /** The chosen number. @returns {Place | null} */

@@ -53,7 +53,7 @@ export function drawSum(pen, space, scene) {
 function drawTerms(pen, space, scene, line, terms) {
   if (space.corner) return drawList(pen, space, scene, line, terms);
   if (space.height >= 70) return drawBars(pen, space, scene, line, terms);
-  return drawTail(pen, space.x, space.y + 14, scene, line, terms, 0, space.width);
+  return drawTail(pen, space.x, space.y + 14, scene, line, terms, [], space.width);
 }
 
 /**
@@ -157,8 +157,9 @@ function drawList(pen, { x, y, width, height }, scene, line, terms) {
   const most = Math.max(...rows.map((i) => Math.abs(terms.list[i].value))) || 1;
   const texts = rows.map((i) => scene.text(terms.list[i].numbers, Math.min(3, scene.digits)));
   const room = Math.max(...texts.map((text) => widthOf(text, { size: 11.5, mono: true })));
-  const showText = room + 110 < width && step >= 12.5;
-  const left = showText ? x + room + 66 : x + 66;
+  const number = widthOf(String(rows[rows.length - 1]), { size: 11 }) + 8;
+  const showText = room + number + 116 < width && step >= 12.5;
+  const left = showText ? x + number + room + 72 : x + 66;
   const half = Math.max(20, (x + width - left - 16) / 2);
   const axis = left + half;
   pen.text(x, y + 12, `${line.left} = Σ`, { size: 12, bold: true });
@@ -168,14 +169,15 @@ function drawList(pen, { x, y, width, height }, scene, line, terms) {
     const come = ease(staggered(pairs, n, rows.length, 4));
     const p = ease(staggered(scene.part("sum"), n, rows.length));
     const middle = y + 26 + (n + 0.5) * step;
-    if (showText && come >= 1) pen.text(x, middle + 4, texts[n], { size: 11.5, mono: true });
-    if (showText) fly(pen, term.numbers, x, middle + 4, { size: 11.5, mono: true }, scene, Math.min(3, scene.digits), come);
+    if (showText) pen.text(x + number - 8, middle + 4, String(i), { size: 11, color: "soft", align: "right" });
+    if (showText && come >= 1) pen.text(x + number, middle + 4, texts[n], { size: 11.5, mono: true });
+    if (showText) fly(pen, term.numbers, x + number, middle + 4, { size: 11.5, mono: true }, scene, Math.min(3, scene.digits), come);
     pen.text(left - 6, middle + 4, scene.number(term.value, Math.min(3, scene.digits)), { size: 11.5, mono: true, align: "right", alpha: p });
     pen.bar(axis, middle - step * 0.36, half * term.value / most * p, step * 0.72, { color: term.value < 0 ? "cool" : "warm" });
   });
   const end = y + 26 + rows.length * step;
   pen.line([axis, y + 22, axis, end], { stroke: "soft", stroke_width: 1 });
-  return drawTail(pen, x, end + 18, scene, line, terms, rows.length, width);
+  return drawTail(pen, x, end + 18, scene, line, terms, rows, width);
 }
 
 /**
@@ -185,13 +187,15 @@ function drawList(pen, { x, y, width, height }, scene, line, terms) {
  * @param {Scene} scene
  * @param {import("working").Line} line
  * @param {import("working").Terms} terms
- * @param {number} shown
+ * @param {number[]} rows the terms that are shown
  * @param {number} width
  */
-function drawTail(pen, x, y, scene, line, terms, shown, width) {
+function drawTail(pen, x, y, scene, line, terms, rows, width) {
   const done = scene.part("sum") > 0 ? 1 : 0;
   const [sum, rest] = tail(scene, line, terms);
-  const more = terms.bounds > shown ? scene.say("more", { n: (terms.bounds - shown).toLocaleString("en") }) : "";
+  // Together with what is shown, the others make the sum.
+  const others = terms.total - rows.reduce((all, i) => all + terms.list[i].value, 0);
+  const more = terms.bounds > rows.length ? scene.say("more", { n: (terms.bounds - rows.length).toLocaleString("en"), value: scene.number(others, 3) }) : "";
   const style = { size: 12.5, mono: true, bold: true, alpha: done };
   pen.text(x, y, sum, style);
   const one = widthOf(sum, style);
@@ -230,5 +234,5 @@ function drawBars(pen, { x, y, width, height }, scene, line, terms) {
     }
   });
   pen.line([x, zero, x + rows.length * step, zero], { stroke: "soft", stroke_width: 1 });
-  return drawTail(pen, x, y + height - 6, scene, line, terms, rows.length, width);
+  return drawTail(pen, x, y + height - 6, scene, line, terms, rows, width);
 }

@@ -21,7 +21,7 @@ export class Which {
    */
   show(names, chosen, words) {
     this.element.setAttribute("aria-label", words.makes);
-    const short = tails(names);
+    const short = called(tails(names), words);
     this.arrays = names.length < 2 ? [] : names.length > 5 ? [this.select(names, short, chosen, words)] : names.map((name, i) => this.button(name, short[i], chosen));
     this.put([]);
   }
@@ -109,12 +109,22 @@ export class Which {
 }
 
 /**
+ * In words, where there are words for all of them and they differ.
+ * @param {string[]} tails
+ * @param {Words} words
+ */
+function called(tails, words) {
+  const said = tails.map((tail) => words[`picture.name.${tail}`] ?? words[`picture.name.${tail.split(".").at(-1)}`] ?? tail);
+  return new Set(said).size === said.length ? said : tails;
+}
+
+/**
  * What tells names apart: the parts after those that all of them begin with; a number says nothing by itself.
  * @param {string[]} names
  */
 function tails(names) {
   const parts = names.map((name) => name.split("."));
   let same = 0;
-  while (parts.length && parts.every((part) => part.length > same + 1 && part[same] === parts[0][same] && !/^\d+$/.test(part[same + 1]))) same += 1;
-  return parts.map((part) => part.slice(same).join("."));
+  while (parts.length && parts.every((part) => part.length > same && part[same] === parts[0][same] && !/^\d+$/.test(part[same + 1] ?? ""))) same += 1;
+  return parts.map((part) => part.slice(same).join(".") || (part.at(-1) ?? ""));
 }

@@ -76,7 +76,10 @@ export function draw(pen, scene) {
   pen.text(width - left, bottom + 34, say("x"), { size: 11.5, color: "soft", align: "right" });
   pen.line([left, Y(lr), width - left, Y(lr)], { stroke: "accent", stroke_width: 1.5, dash: [6, 4] });
   pen.text(width - left, Y(lr) - 6, say("rate", { lr: scene.number(lr, 3) }), { size: 11.5, color: "accent", align: "right" });
-  pen.text(left, top - 8, say("y"), { size: 11.5, color: "soft" });
+  const decay = operation?.settings.weight_decay ?? 0;
+  pen.text(left, top - 8, `${say("y")} · ${say(decay ? "decay" : "no_decay", { value: scene.number(decay, 3) })}`, { size: 11.5, color: "soft" });
+  pen.line([left, top, left, bottom], { stroke: "soft", stroke_width: 1 });
+  for (const step of narrow ? [] : [0, lr / 2, lr]) pen.text(left - 8, Y(step) + 4, scene.number(step, 2), { size: 11, color: "soft", align: "right" });
   list.forEach(({ flat, g, step }, i) => {
     const come = ease(staggered(scene.part("points"), i, list.length, list.length / 6));
     if (come > 0) pen.dot(X(g), bottom + (Y(step) - bottom) * come, 2.6, { color: "accent", alpha: 0.35, key: `point ${flat}` });

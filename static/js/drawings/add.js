@@ -79,6 +79,9 @@ export function draw(pen, scene) {
   const ch = Math.min(narrow ? 26 : 56, high / rows.length);
   const cw = Math.min(40, room / columns.length);
   const largest = Math.max(...parts.map(([, name]) => store.largest(name)));
+  // What is small beside the stream has colours of its own, and says so.
+  const own = store.largest(b) || 1;
+  const times = largest / own >= 4 ? Math.round(largest / own) : 1;
   const sparse = Math.ceil(13 / ch);
   const folded = rows.length < n || columns.length < d ? scene.say("folded", { shown: rows.length * columns.length, all: n * d }) : "";
   const corner = parts.map((_, k) => ({ x: pad + label + (narrow ? 0 : k * (room + sign)), y: y + (narrow ? k * (high + 34) : 0) }));
@@ -86,7 +89,7 @@ export function draw(pen, scene) {
     const part = ease(scene.part(name));
     const { x, y: at } = corner[k];
     const title = isStream(scene) ? scene.say(`add.${name === "branch" ? scene.step.role : name}`) : k === 2 ? scene.say("add.any_after") : from.split(".").at(-1) ?? "";
-    heading(pen, [x, at - 10, room], narrow && k ? `${"+="[k - 1]} ${title}` : title, k === 0 ? folded : "");
+    heading(pen, [x, at - 10, room], narrow && k ? `${"+="[k - 1]} ${title}` : title, k === 0 ? folded : k === 1 && times > 1 ? scene.say("add.stronger", { n: times }) : "");
     const middle = at + rows.length * ch / 2;
     if (k && !narrow) pen.text(x - sign / 2, middle + 6, "+="[k - 1], { size: 18, align: "center", color: "soft" });
     rows.forEach((t, i) => {
@@ -94,7 +97,7 @@ export function draw(pen, scene) {
       if ((k === 0 || narrow) && i % sparse === 0) pen.text(x - 6, Math.min(at + (i + 0.5) * ch + 4, height - 3), fit(scene.label(array, 0, t), label - 4, { size: 11 }), { size: 11, align: "right", color: isRow ? "accent" : "soft", bold: isRow });
       columns.forEach((j, m) => {
         const lit = isRow && j === index[1];
-        pen.cell(x + m * cw, at + i * ch + 1, cw, ch - 2, store.value(from, [t, j]), { largest, lit, key: `${from} ${[t, j]}`, place: { array: from, index: [t, j] }, alpha: part });
+        pen.cell(x + m * cw, at + i * ch + 1, cw, ch - 2, store.value(from, [t, j]), { largest: k === 1 && times > 1 ? own : largest, lit, key: `${from} ${[t, j]}`, place: { array: from, index: [t, j] }, alpha: part });
         // What the branch adds travels onto the strip.
         const fly = ease(scene.part("after"));
         if (k === 1 && fly > 0 && fly < 1) {
@@ -136,9 +139,10 @@ function drawStations(pen, scene, stops, { x, y, w, h }) {
     const last = k === list.length - 1;
     const alpha = last ? ease(scene.part("after")) : 1;
     columns.forEach((j, m) => pen.cell(at + m * cw, y + 20, cw, Math.min(40, h - 30), store.value(stop.array, [index[0], j]), { largest, alpha, place: { array: stop.array, index: [index[0], j] } }));
-    if (!last) pen.line([at + each - 14, y + 20 + Math.min(40, h - 30) / 2, at + each - 3, y + 20 + Math.min(40, h - 30) / 2], { stroke: "soft", stroke_width: 2 });
+    const middle = y + 20 + Math.min(40, h - 30) / 2;
+    if (!last) pen.area([at + each - 13, middle - 5, at + each - 5, middle, at + each - 13, middle + 5], { color: "soft" });
     const answer = answers?.get(stop.array);
-    if (answer) pen.text(at, y + 36 + Math.min(40, h - 30), fit(`→ ${answer}`, each - 8, { size: 11, mono: true }), { size: 11, mono: true, color: last ? "accent" : "ink", bold: last });
+    if (answer) pen.text(at, y + 36 + Math.min(40, h - 30), fit(`→ ${answer}`, each - 4, { size: 11, mono: true }), { size: 11, mono: true, color: last ? "accent" : "ink", bold: last });
     pen.text(at, y + 14, fit(nameOf(scene, stop, each < 90 ? "short." : ""), each - 10, { size: 11 }), { size: 11, color: last ? "accent" : "soft", bold: last });
   });
 }

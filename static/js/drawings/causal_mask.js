@@ -52,7 +52,7 @@ export function draw(pen, scene) {
     const end = columns.filter((j) => !masked(i, j)).length;
     return [at(a, end).x, at(a, 0).y, at(a, end).x, at(a, 0).y + ch];
   });
-  pen.line(stairs, { stroke: "accent", stroke_width: 2, alpha: scene.part("left") });
+  pen.line(stairs, { stroke: "ink", stroke_width: 2, alpha: scene.part("left") });
   const y = top + ch * rows.length + 20;
   pen.lines(x, y, scene.say("causal_mask.left"), w, { size: 12, color: "soft", alpha: scene.part("left") });
 }
