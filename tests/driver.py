@@ -13,6 +13,8 @@ from site_builder.strings import Strings
 from tracer.format.trace import AXES, Trace
 
 ALL_ROUTES = (*ROUTES, *MORE_ROUTES)
+# The early moment is a generation again, with other numbers: what hangs on no number is looked at without it.
+UNLIKE_ROUTES = tuple(route for route in ALL_ROUTES if route != "early")
 LANGUAGES = tuple(languages())
 WORDS = {language: Strings(language) for language in LANGUAGES}
 PHONE = {"width": 360, "height": 740}

@@ -51,8 +51,8 @@ def look(page, scheme: str, viewport: dict) -> None:
     page.set_viewport_size(viewport)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("route", ALL_ROUTES)
+@pytest.mark.parametrize(("route", "language"), [(route, language) for route in ALL_ROUTES for language in LANGUAGES
+                                                 if (route, language) != ("early", "zh")])
 def test_axe_finds_nothing_on_a_route(new_page, site, route, language):
     """Light and dark, wide and narrow, each at a step of its own; in the other language at four others.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from driver import ALL_ROUTES, WORDS, address, fragment_of, go, one_of_each, opened, same, ulp, visit
+from driver import ALL_ROUTES, UNLIKE_ROUTES, WORDS, address, fragment_of, go, one_of_each, opened, same, ulp, visit
 
 from site_builder.build import ROUTES
 from tracer.format.trace import AXES, Trace
@@ -123,7 +123,7 @@ OPEN = """async (links) => {
 }"""
 
 
-@pytest.mark.parametrize("route", ALL_ROUTES)
+@pytest.mark.parametrize("route", UNLIKE_ROUTES)
 def test_a_number_of_every_step_opens_and_agrees(page, site, recordings, route):
     """By its link: the number whole, beside it the same recomputed; of what repeats in blocks or rounds, in one."""
     trace, draw = recordings[route], random.Random(1)

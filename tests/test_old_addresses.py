@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from driver import ALL_ROUTES, address, fragment_of, opened, place, same, stops_of, visit
+from driver import UNLIKE_ROUTES, address, fragment_of, opened, place, same, stops_of, visit
 
 from tracer.format.trace import Trace
 
@@ -57,7 +57,7 @@ FOLLOW = """async (links) => {
 }"""
 
 
-@pytest.mark.parametrize("route", ALL_ROUTES)
+@pytest.mark.parametrize("route", UNLIKE_ROUTES)
 def test_the_address_of_every_step_leads_to_it_and_to_its_number(page, site, recordings, route):
     """On the main line or folded into it: that step and no other stands there, with that number open.
 

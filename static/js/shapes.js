@@ -81,13 +81,14 @@ export function digitsFor(scene, values, w, h) {
  */
 
 /**
- * Bars above and below a line, with their numbers and labels where there is room; where each of them stands.
+ * Bars above and below a line, with their numbers and labels where there is room; where each of them stands, and the
+ * room of all.
  * @param {Pen} pen
  * @param {Scene} scene
  * @param {Room} room
  * @param {Bar[]} items
  * @param {number} [most] how far the axis goes at least
- * @returns {Room[]}
+ * @returns {{ places: Room[], top: number, tall: number }}
  */
 export function bars(pen, scene, { x, y, w, h }, items, most = 0) {
   const values = items.map(({ value }) => (Number.isFinite(value) ? value : 0));
@@ -100,7 +101,7 @@ export function bars(pen, scene, { x, y, w, h }, items, most = 0) {
   const largest = Math.max(high, -low);
   const sparse = Math.ceil(24 / each);
   pen.line([x, zero, x + w, zero]);
-  return items.map(({ value, label, lit, grown = 1, place, key, color }, i) => {
+  const places = items.map(({ value, label, lit, grown = 1, place, key, color }, i) => {
     const length = (Number.isFinite(value) ? value : 0) * scale * grown;
     const wide = Math.max(1, Math.min(each * 0.76, 64));
     const at = { x: x + i * each + (each - wide) / 2, y: length < 0 ? zero : zero - length, w: wide, h: Math.max(1, Math.abs(length)) };
@@ -116,6 +117,7 @@ export function bars(pen, scene, { x, y, w, h }, items, most = 0) {
     }
     return at;
   });
+  return { places, top, tall: room };
 }
 
 /**

@@ -105,9 +105,8 @@ function drawEach(pen, scene, [x, y, width, height], array, length) {
   const largest = Math.max(guess, ...losses.filter(Number.isFinite));
   heading(pen, [x, y + 8], scene.say("cross_entropy.each"), scene.say("cross_entropy.guess", { n: length.toLocaleString("en"), value: scene.number(guess, 4) }));
   const room = { x, y: y + 12, w: Math.min(width * 0.7, n * 96), h: height - 12 };
-  const [first] = bars(pen, scene, room, losses.map((value, i) => ({ value, label: bare(scene.label(array, 0, i)), place: { array, index: [i] }, key: `${array} ${i}`, lit: i === scene.index[0], color: /** @type {const} */ ("wrong") })), largest);
-  const line = first.y + first.h - guess / losses[0] * first.h;
-  if (!Number.isFinite(line)) return;
+  const { top, tall } = bars(pen, scene, room, losses.map((value, i) => ({ value, label: bare(scene.label(array, 0, i)), place: { array, index: [i] }, key: `${array} ${i}`, lit: i === scene.index[0], color: /** @type {const} */ ("wrong") })), largest);
+  const line = top + tall * (1 - guess / largest);
   pen.line([x, line, x + room.w, line], { stroke: "soft", stroke_width: 1.5, dash: [5, 4] });
   pen.text(x + room.w + 8, line + 4, `ln ${length.toLocaleString("en")}`, { size: 11.5, color: "soft" });
 }

@@ -52,7 +52,7 @@ export function draw(pen, scene) {
   const right = pad + half + gap;
   heading(pen, [right, 20, half], scene.say(narrow ? "softmax.short" : "softmax.exponentials"));
   if (!narrow) pen.line([pad + half + 8, top.y + top.h / 2, right - 10, top.y + top.h / 2, right - 15, top.y + top.h / 2 - 4, right - 10, top.y + top.h / 2, right - 15, top.y + top.h / 2 + 4], { stroke: "soft" });
-  const stand = bars(pen, scene, { x: right, w: half, ...top }, places.map((k, i) => ({ value: scene.value("e", withLast(index, k)), label: name(k), lit: lit(k),
+  const { places: stand } = bars(pen, scene, { x: right, w: half, ...top }, places.map((k, i) => ({ value: scene.value("e", withLast(index, k)), label: name(k), lit: lit(k),
     grown: ease(staggered(scene.part("exponentials"), i, places.length)) })));
   const y = top.y + top.h + 34;
   drawShares(pen, scene, { x: pad, y, w: width - 2 * pad, h: Math.min(46, height * 0.1) }, places, stand, n);
