@@ -1,5 +1,6 @@
 """What stands around a picture: the tour that one meets first, the map, code, presentation, room for words."""
 
+import numpy as np
 import pytest
 from driver import DESK, PHONE, WORDS, address, visit, wait_for_step
 
@@ -93,3 +94,19 @@ def test_a_phone_shows_two_digits_until_one_chooses(new_page, site):
     assert page.evaluate(pressed) == "2" and "digits" not in page.url
     page.evaluate("document.querySelector('[data-digits=\"4\"]').click()")
     assert page.evaluate(pressed) == "4" and "digits=4" in page.url
+
+
+def test_a_finger_reads_a_number_that_is_too_small_to_be_written(new_page, site, training_trace):
+    page = visit(new_page(viewport=PHONE, has_touch=True, is_mobile=True), address(
+        site, "training", "en", "#step=blocks.0.attention.qkv"))
+    page.evaluate("document.querySelector('figure.stage').stage.player.panel.choose('')")
+    x, y, index = page.evaluate("""() => { const { stage } = document.querySelector("figure.stage");
+        const box = stage.canvas.getBoundingClientRect();
+        const cell = stage.shapes.filter(({ kind, place, text }) => kind === "cell" && !text
+            && place?.array === "blocks.0.attention.qkv").at(-3);
+        return [box.left + cell.x + cell.w / 2, box.top + cell.y + cell.h / 2, cell.place.index]; }""")
+    page.touchscreen.tap(x, y)
+    page.wait_for_selector(".lens:not([hidden])")
+    said = float(page.locator(".lens b").inner_text().replace("−", "-"))
+    assert np.float32(said) == training_trace.values("blocks.0.attention.qkv")[tuple(index)]
+    assert page.locator(".lens").bounding_box()["width"] < 240

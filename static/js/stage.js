@@ -51,7 +51,9 @@ export class Stage extends Surface {
 
   listen() {
     this.canvas.addEventListener("pointermove", (event) => this.point(event));
-    this.canvas.addEventListener("pointerleave", () => this.lens.hide());
+    this.canvas.addEventListener("pointerdown", (event) => this.point(event));
+    // A finger that is lifted has left, too: what it touched stays to be read.
+    this.canvas.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") this.lens.hide(); });
     this.canvas.addEventListener("click", (event) => this.click(event));
     this.canvas.addEventListener("keydown", (event) => this.press(event));
     document.addEventListener("pointerdown", (event) => { if (!this.bar.owns(event.target)) this.bar.stop(); }, true);
