@@ -220,10 +220,10 @@ def first_load(player: Player, site: Path) -> list[Row]:
     player.visit(player.steps[0])
     player.page.remove_listener("request", note)
     def sent(some: list[Path]) -> float:
-        return sum(len(gzip.compress(path.read_bytes())) for path in some) / 1000
+        return sum(len(gzip.compress(path.read_bytes())) for path in some) / 1024
 
     code = [path for path in files if path.suffix == ".js" and path.parent.name != "data"]
-    return [Row("first load, gzip", "KB", 260, [sent(files)]), Row("– of it scripts", "KB", 100, [sent(code)])]
+    return [Row("first load, gzip", "KiB", 260, [sent(files)]), Row("– of it scripts", "KiB", 100, [sent(code)])]
 
 
 def measure(browser: Browser, site: Path, route: str, rounds: int) -> list[Row]:

@@ -45,6 +45,26 @@ export function shownOf(n, most, chosen) {
 }
 
 /**
+ * Where the largest of many numbers stand, the largest first: not all of them are put in order.
+ * @param {number} length
+ * @param {(i: number) => number} of
+ * @param {number} count
+ */
+export function largestPlaces(length, of, count) {
+  /** @type {[number, number][]} */
+  const best = [];
+  for (let i = 0; i < length; i++) {
+    const value = of(i);
+    if (best.length === count && !(value > best[count - 1][0])) continue;
+    let at = best.length;
+    while (at && value > best[at - 1][0]) at -= 1;
+    best.splice(at, 0, [value, i]);
+    best.length = Math.min(best.length, count);
+  }
+  return best.map(([, i]) => i);
+}
+
+/**
  * An index with another last place.
  * @param {number[]} index
  * @param {number} last

@@ -2,6 +2,7 @@
 
 import { ease, staggered } from "scene";
 import { widthOf, wrap } from "pen";
+import { largestPlaces } from "shapes";
 
 /** @typedef {import("scene").Scene} Scene @typedef {{ x: number, y: number, width: number, height: number, corner: boolean }} Space */
 
@@ -141,7 +142,7 @@ function running(scene, { list, total }) {
 function shownTerms(terms, room) {
   const { list } = terms;
   if (list.length <= room) return list.map((_, i) => i);
-  return [...list.keys()].sort((a, b) => Math.abs(list[b].value) - Math.abs(list[a].value)).slice(0, room).sort((a, b) => a - b);
+  return largestPlaces(list.length, (i) => Math.abs(list[i].value), room).sort((a, b) => a - b);
 }
 
 /**

@@ -3,7 +3,7 @@
 import { bare } from "dom";
 import { ease, staggered } from "scene";
 import { widthOf, wrap } from "pen";
-import { heading } from "shapes";
+import { heading, largestPlaces } from "shapes";
 
 /** @typedef {import("scene").Scene} Scene @typedef {import("pen").Pen} Pen */
 
@@ -31,9 +31,9 @@ function shownOf(scene) {
     const [t, chosen] = index;
     const length = store.shape(logits)[1];
     const target = store.value(scene.operand("targets") ?? "", [t]);
-    const others = Array.from({ length }, (_, v) => v).filter((v) => v !== target && v !== chosen);
-    others.sort((a, b) => store.value(logits, [t, b]) - store.value(logits, [t, a]));
-    const places = [...new Set([target, chosen, ...others.slice(0, scene.narrow ? 6 : 12)])];
+    const count = scene.narrow ? 6 : 12;
+    const largest = largestPlaces(length, (v) => (v === target || v === chosen ? -Infinity : store.flatValue(logits, t * length + v)), count);
+    const places = [...new Set([target, chosen, ...largest])];
     const level = store.value(scene.operand("log_sum_exp") ?? "", [t]);
     return places.map((v) => ({ v, isTarget: v === target, label: bare(store.labels(array, 1)?.[v] ?? String(v)),
       p: Math.exp(store.value(logits, [t, v]) - level), gradient: store.value(array, [t, v]) }));

@@ -39,7 +39,11 @@ export function draw(pen, scene) {
   const kept = ease(scene.part("kept"));
   const tall = height * 0.46;
   heading(pen, [left, 18, w], scene.say("top_k.all", { n: all.toLocaleString("en") }));
-  const density = densityOfRow(scene, array, [0]);
+  // Divided by one number, the logits lie as they lay: only the axis is another.
+  const before = list[0].places.logit.array;
+  const by = before === array ? 1 : store.made(array).settings.temperature ?? 1;
+  const logits = densityOfRow(scene, before, [0]);
+  const density = { ...logits, low: logits.low / by, high: logits.high / by };
   const { at, base } = drawDensity(pen, [left, 30, w, tall - 30], density, scene, { grow: ease(scene.part("all")), high: density.high + (density.high - density.low) * 0.03 });
   // Between the last that is kept and the next: the line stands at the last one.
   const edge = at(list[list.length - 1].scaled) - 5;
