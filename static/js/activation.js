@@ -44,7 +44,10 @@ export function drawActivation(pen, scene, value) {
   const drawn = ease(scene.part("curve"));
   const upto = Math.max(2, Math.round(drawn * samples.length));
   if (drawn > 0) pen.line(samples.slice(0, upto).flatMap((a, i) => at(a, curve[i])), { stroke: "ink", stroke_width: 2 });
-  xs.forEach((a, k) => {
+  // The chosen one last, over all others.
+  const order = [...xs.keys()].sort((a, b) => Number(a === index.at(-1)) - Number(b === index.at(-1)));
+  for (const k of order) {
+    const a = xs[k];
     const lit = k === index.at(-1);
     const part = ease(staggered(scene.part("fall"), k, n, Math.max(4, n / 4)));
     const [px, py] = at(a, value(a) * part);
@@ -52,7 +55,7 @@ export function drawActivation(pen, scene, value) {
     const made = part === 1;
     const place = { array: made ? array : x, index: withLast(index, k) };
     pen.dot(px, py, lit ? 7 : n > 200 ? 2.5 : narrow ? 3.5 : 5, { strength: lit ? undefined : a, stroke: "paper", key: `${place.array} ${place.index}`, place });
-  });
+  }
   const k = index.at(-1) ?? 0;
   if (scene.part("fall") === 1) {
     const text = `${scene.number(xs[k], 3)} → ${scene.number(store.value(array, index), 3)}`;

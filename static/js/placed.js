@@ -76,7 +76,8 @@ function drawCells(pen, placed, scene, { cell: [cw, ch], digits, size, lit, isOu
   const runs = runsIn(placed, lit);
   const array = scene.operand(box.name);
   const { dtype } = array ? scene.store.array(array) : { dtype: "float64" };
-  const largest = scene.once(`largest ${box.name}`, () => largestOf(placed, scene, lit));
+  const common = scene.once("common", () => commonOf(scene));
+  const largest = common || scene.once(`largest ${box.name}`, () => largestOf(placed, scene, lit));
   const bystander = 1 - 0.72 * scene.part("read") * (1 - scene.part("land"));
   for (const { x, y, row, m, index, isLit, value, key } of scene.once(`cells ${box.name}`, () => cellsOf(placed, scene, lit, [cw, ch]))) {
     const alpha = isOut ? shown(scene, isLit, row === lit[box.down ?? -1] || box.down === null, m, placed.columns.list.length) : isLit ? 1 : bystander;
@@ -113,6 +114,16 @@ function cellsOf(placed, scene, lit, [cw, ch]) {
 function shown(scene, isLit, inRow, m, n) {
   if (isLit) return scene.part("land") >= 1 ? 1 : 0;
   return inRow ? Math.max(0, Math.min(1, scene.part("row") * n - m)) : ease(scene.part("rest"));
+}
+
+/**
+ * What is added or taken off, number by number, is of one kind: one colour then means one size everywhere.
+ * @param {Scene} scene the largest number of all its arrays; 0 where each has a scale of its own
+ */
+function commonOf({ operation, store, array }) {
+  const body = operation?.equations.at(-1)?.[2];
+  if (!operation || body?.[0] !== "binary" || !["+", "-"].includes(body[1]) || body[2][0] !== "read" || body[3][0] !== "read") return 0;
+  return Math.max(...[array, ...Object.values(operation.operands)].map((name) => store.largest(name)));
 }
 
 /**

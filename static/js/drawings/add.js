@@ -81,7 +81,8 @@ export function draw(pen, scene) {
   const largest = Math.max(...parts.map(([, name]) => store.largest(name)));
   // What is small beside the stream has colours of its own, and says so.
   const own = store.largest(b) || 1;
-  const times = largest / own >= 4 ? Math.round(largest / own) : 1;
+  const under = y + rows.length * ch + 20;
+  const times = largest / own >= 4 && (narrow || under < height - 4) ? Math.round(largest / own) : 1;
   const sparse = Math.ceil(13 / ch);
   const folded = rows.length < n || columns.length < d ? scene.say("folded", { shown: rows.length * columns.length, all: n * d }) : "";
   const corner = parts.map((_, k) => ({ x: pad + label + (narrow ? 0 : k * (room + sign)), y: y + (narrow ? k * (high + 34) : 0) }));
@@ -89,7 +90,7 @@ export function draw(pen, scene) {
     const part = ease(scene.part(name));
     const { x, y: at } = corner[k];
     const title = isStream(scene) ? scene.say(`add.${name === "branch" ? scene.step.role : name}`) : k === 2 ? scene.say("add.any_after") : from.split(".").at(-1) ?? "";
-    heading(pen, [x, at - 10, room], narrow && k ? `${"+="[k - 1]} ${title}` : title, k === 0 ? folded : k === 1 && times > 1 ? scene.say("add.stronger", { n: times }) : "");
+    heading(pen, [x, at - 10, room], narrow && k ? `${"+="[k - 1]} ${title}` : title, k === 0 ? folded : k === 1 && narrow && times > 1 ? scene.say("add.stronger", { n: times }) : "");
     const middle = at + rows.length * ch / 2;
     if (k && !narrow) pen.text(x - sign / 2, middle + 6, "+="[k - 1], { size: 18, align: "center", color: "soft" });
     rows.forEach((t, i) => {
@@ -110,8 +111,9 @@ export function draw(pen, scene) {
   });
   const [p, q, r] = [a, b, array].map((name) => scene.number(store.value(name, index), 3));
   const text = `${p} + ${q} = ${r}`.replaceAll("+ −", "− ");
-  const under = corner[2].y + rows.length * ch + 20;
-  if (under < height - 4 && scene.part("after") === 1) pen.text(width - pad, under, fit(text, width - 2 * pad, { size: 12, mono: true }), { size: 12, mono: true, bold: true, color: "accent", align: "right" });
+  if (times > 1 && !narrow) pen.text(corner[1].x, under, scene.say("add.stronger", { n: times }), { size: 11, color: "soft", alpha: ease(scene.part("branch")) });
+  const below = corner[2].y + rows.length * ch + 20;
+  if (below < height - 4 && scene.part("after") === 1) pen.text(width - pad, below, fit(text, width - 2 * pad, { size: 12, mono: true }), { size: 12, mono: true, bold: true, color: "accent", align: "right" });
 }
 
 /**
@@ -138,7 +140,7 @@ function drawStations(pen, scene, stops, { x, y, w, h }) {
     const cw = (each - 16) / columns.length;
     const last = k === list.length - 1;
     const alpha = last ? ease(scene.part("after")) : 1;
-    columns.forEach((j, m) => pen.cell(at + m * cw, y + 20, cw, Math.min(40, h - 30), store.value(stop.array, [index[0], j]), { largest, alpha, place: { array: stop.array, index: [index[0], j] } }));
+    columns.forEach((j, m) => pen.cell(at + m * cw, y + 20, cw, Math.min(40, h - 30), store.value(stop.array, [index[0], j]), { largest, alpha, lit: j === index[1], place: { array: stop.array, index: [index[0], j] } }));
     const middle = y + 20 + Math.min(40, h - 30) / 2;
     if (!last) pen.area([at + each - 13, middle - 5, at + each - 5, middle, at + each - 13, middle + 5], { color: "soft" });
     const answer = answers?.get(stop.array);
