@@ -41,8 +41,18 @@ export function titleOf(scene, { name, what }) {
   const { operation, store } = scene;
   const symbol = operation ? store.outline.symbols[operation.notation]?.[name] ?? "" : "";
   const own = what === "out" && name === "out" ? scene.array.split(".").at(-1) ?? name : name;
-  const said = scene.words[`picture.name.${own}`] ?? (name.startsWith("d_") ? "" : own);
+  const said = wayOf(scene, name) ?? scene.words[`picture.name.${own}`] ?? (name.startsWith("d_") ? "" : own);
   return symbol && symbol !== said ? `${said} ${symbol}`.trim() : said || name;
+}
+
+/**
+ * Of gradients that meet: by which way each has come, which is the kind of what it came through.
+ * @param {Scene} scene
+ * @param {string} name
+ */
+function wayOf({ operation, store, words }, name) {
+  const from = operation?.kind === "gradient_sum" ? store.operation(operation.operands[name] ?? "") : null;
+  return from ? words[`picture.way.${from.kind}`] ?? words["picture.way.any"] : undefined;
 }
 
 /**
