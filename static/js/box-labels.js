@@ -52,7 +52,7 @@ export function titleOf(scene, { name, what }) {
  */
 function wayOf({ operation, store, words }, name) {
   const from = operation?.kind === "gradient_sum" ? store.operation(operation.operands[name] ?? "") : null;
-  return from ? words[`picture.way.${from.kind}`] ?? words["picture.way.any"] : undefined;
+  return [from?.kind, "any"].map((kind) => words[`picture.${`way.${kind}`}`]).find((said) => from && said);
 }
 
 /**
