@@ -262,8 +262,9 @@ class _Stored:
         table = state["token_embedding.weight"]
         own_head = self.tied and HEAD in self.tensors
         if own_head and not torch.equal(self.take(HEAD, table.shape, False), table):
-            raise UserError(f"{self.folder}: parameter {HEAD} differs from {self.own.outside['token_embedding']}.weight, "
-                            "though config.json says that they are tied: set tie_word_embeddings to false")
+            table_name = f"{self.own.outside['token_embedding']}.weight"
+            raise UserError(f"{self.folder}: parameter {HEAD} differs from {table_name}, though config.json says that "
+                            "they are tied: set tie_word_embeddings to false")
         if left := list(self.tensors):
             raise UserError(f"{self.folder}: parameter {_shown(left[0])} is none of {self.own.family}'s by config.json"
                             + (f", nor are {len(left) - 1} others" if left[1:] else "")
