@@ -8,14 +8,16 @@ from typing import Any
 
 from site_builder.keys import keys_of
 from tracer.format.roles import GENERATIONS
-from tracer.format.trace import Step, Trace
+from tracer.format.trace import AXES, Step, Trace
 
 STOPS = Path(__file__).with_name("tour.toml")
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Where a tour stops.  `view`: from how far the step is seen, "step" or "route"; `at`: letter → chosen place."""
+    """Where a tour stops.  `view`: from how far the step is seen, "step" or "route"; `at`: letter → chosen place, below
+    zero from the end.
+    """
 
     name: str
     step: str
@@ -39,7 +41,14 @@ def stops(trace: Trace) -> list[tuple[str, Step, dict[str, Any]]]:
     said = GENERATIONS[0] if trace.route in GENERATIONS else trace.route
     found = [(stop, _step(trace, stop)) for stop in _stops().get(trace.route, [])]
     return [(f"tour: {said} {stop.name}", step,
-             {"name": stop.name, "step": step.id, "view": stop.view, "at": stop.at}) for stop, step in found if step]
+             {"name": stop.name, "step": step.id, "view": stop.view, "at": _chosen(trace, stop, step)})
+            for stop, step in found if step]
+
+
+def _chosen(trace: Trace, stop: Stop, step: Step) -> dict[str, int]:
+    lengths = {AXES[axis]: length for name in (*step.operations, *step.arrays)
+               for axis, length in zip(trace.arrays[name].axes, trace.arrays[name].shape, strict=True)}
+    return {letter: place if place >= 0 else lengths[letter] + place for letter, place in stop.at.items()}
 
 
 def _step(trace: Trace, stop: Stop) -> Step | None:

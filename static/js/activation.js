@@ -35,7 +35,7 @@ export function drawActivation(pen, scene, value) {
   heading(pen, [pad, 20, width - 2 * pad], scene.say("activation.title", { n, token }), scene.say("activation.hint"));
   pen.line([pad, zero, width - pad, zero]);
   pen.line([width / 2, top, width / 2, bottom]);
-  for (const end of [-most, most]) pen.text(end < 0 ? pad : width - pad, zero + 15, scene.number(end / 1.08, 2), { size: 11, color: "soft", align: end < 0 ? "left" : "right" });
+  for (const end of [-most, most]) pen.text(end < 0 ? pad : width - pad, zero + 15, scene.number(end, 2), { size: 11, color: "soft", align: end < 0 ? "left" : "right" });
   // The thin line: max(0, x), cut off where the picture ends.
   const end = Math.min(most, high);
   pen.line([...at(-most, 0), ...at(0, 0), ...at(end, end)], { stroke: "soft", stroke_width: 1, dash: [4, 4] });

@@ -1,7 +1,8 @@
 // What a drawing is given: one array of a step, the element that is chosen in it, the room there is, and how far each
 // move has come.
 
-import { fill } from "dom";
+import { roundOf } from "candidates";
+import { bare, fill } from "dom";
 import { compact } from "format";
 import { Working } from "working";
 
@@ -118,8 +119,20 @@ export class Scene {
    * @param {number} i
    */
   label(array, axis, i) {
-    const labels = this.store.labels(array, axis);
+    const labels = this.store.labels(array, axis) ?? this.candidateNames(array, axis);
     return labels ? labels[i] : String(this.store.place(array, axis, i));
+  }
+
+  /**
+   * The tokens of the candidates of the round, for an array of its draw.
+   * @param {string} array
+   * @param {number} axis
+   */
+  candidateNames(array, axis) {
+    const round = this.store.array(array).axes[axis] === "candidate" ? roundOf(this) : null;
+    if (!round) return null;
+    const own = [...Object.values(round.outcome), ...Object.values(this.store.operation(round.outcome.probabilities)?.operands ?? {})];
+    return own.includes(array) ? round.names.map(bare) : null;
   }
 
   /** How the chosen number comes about: its last line, with the terms of its sum. */

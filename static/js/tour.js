@@ -66,7 +66,9 @@ export class Tour {
   show(stop) {
     const { words } = this.player;
     this.element.dataset.stop = stop.name;
-    this.count.textContent = fill(words["tour.count"], { n: this.at + 1, total: this.stops.length });
+    const round = this.player.store.steps.get(stop.step)?.round ?? null;
+    this.count.textContent = [fill(words["tour.count"], { n: this.at + 1, total: this.stops.length }),
+      ...(round === null || stop.view === "route" ? [] : [fill(words["tour.round"], { n: round })])].join(" · ");
     this.title.textContent = stop.title;
     this.text.innerHTML = stop.say; // the builder's prose: what a recording says is escaped in it
     this.back.disabled = this.at === 0;
@@ -136,6 +138,6 @@ export class Tour {
     else if (event.key === "Escape") this.leave();
     else return;
     event.preventDefault();
-    event.stopPropagation();
+    event.stopImmediatePropagation(); // the picture that came is not stopped by the key that brought it
   }
 }

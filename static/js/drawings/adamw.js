@@ -32,7 +32,7 @@ export function moves(scene) {
 }
 
 /**
- * Size of the gradient and of the step of each weight: all of them, or the first that have a gradient.
+ * Size of the gradient and of the step of each weight that has one: all of them, or evenly spread ones.
  * @param {Scene} scene
  */
 function pointsOf(scene) {
@@ -40,12 +40,21 @@ function pointsOf(scene) {
     const { store, array } = scene;
     const [gradient, before] = [gradientOf(scene), scene.operand("before") ?? ""];
     const size = store.size(array);
+    let moved = 0;
+    for (let flat = 0; flat < size; flat++) if (store.flatValue(gradient, flat) !== 0) moved++;
+    const every = Math.max(1, Math.ceil(moved / MOST));
     const list = [];
-    for (let flat = 0; flat < size && list.length < MOST; flat++) {
-      const g = store.flatValue(gradient, flat);
-      if (g !== 0) list.push({ flat, g: Math.abs(g), step: Math.abs(store.flatValue(array, flat) - store.flatValue(before, flat)) });
+    const ofAll = { least: Infinity, most: 0, longest: 0 }; // so that whichever is chosen has its place
+    for (let flat = 0, n = 0; flat < size; flat++) {
+      const g = Math.abs(store.flatValue(gradient, flat));
+      if (!g) continue;
+      const step = Math.abs(store.flatValue(array, flat) - store.flatValue(before, flat));
+      ofAll.least = Math.min(ofAll.least, g);
+      ofAll.most = Math.max(ofAll.most, g);
+      ofAll.longest = Math.max(ofAll.longest, step);
+      if (n++ % every === 0) list.push({ flat, g, step });
     }
-    return { list, size };
+    return { list, moved, still: size - moved, ...ofAll };
   });
 }
 
@@ -55,18 +64,21 @@ function pointsOf(scene) {
  */
 export function draw(pen, scene) {
   const { width, height, narrow, store, array, index, operation } = scene;
-  const { list, size } = pointsOf(scene);
+  const { list, moved, still, least, most, longest } = pointsOf(scene);
   const say = (/** @type {string} */ key, values = {}) => scene.say(`adamw.${key}`, values);
   const left = narrow ? 16 : 60;
-  const [top, bottom] = [46, height - (narrow ? 130 : 112)];
-  const sizes = list.map(({ g }) => Math.log10(g));
-  const low = Math.floor(Math.min(-1, ...sizes));
-  const high = Math.ceil(Math.max(low + 1, ...sizes));
+  const counts = { ...(list.length < moved && { sample: moved }), ...(still && { without: still }) };
+  const said = Object.entries(counts).map(([key, n]) => say(key, { n: n.toLocaleString("en") }));
+  const notes = narrow || !said.length ? said : [said.join(" · ")];
+  const [top, bottom] = [46 + 15 * notes.length, height - (narrow ? 130 : 112)];
+  const low = Math.floor(Math.min(-1, Math.log10(least)));
+  const high = Math.ceil(Math.max(low + 1, moved ? Math.log10(most) : low));
   const lr = operation?.settings.lr ?? 0;
-  const tallest = Math.max(lr * 1.25, ...list.map(({ step }) => step));
+  const tallest = Math.max(lr * 1.25, longest);
   const X = (/** @type {number} */ g) => left + (Math.log10(g) - low) / (high - low) * (width - 2 * left);
   const Y = (/** @type {number} */ step) => bottom - step / tallest * (bottom - top);
-  heading(pen, [left, 18], say(narrow ? "short_title" : "title", { n: list.length.toLocaleString("en") }), list.length < size && !narrow ? say("without", { n: (size - list.length).toLocaleString("en") }) : "");
+  heading(pen, [left, 18], say(narrow ? "short_title" : "title", { n: list.length.toLocaleString("en") }));
+  notes.forEach((note, i) => pen.text(left, 34 + 15 * i, note, { size: 11, color: "soft" }));
   const every = Math.ceil((high - low) / (narrow ? 4 : 10));
   for (let e = low; e <= high; e += every) {
     pen.line([X(10 ** e), bottom, X(10 ** e), bottom + 5], { stroke: "soft", stroke_width: 1 });

@@ -30,7 +30,9 @@ export function arrays(scene) {
  * @returns {import("scene").Move[]}
  */
 export function moves(scene) {
-  return ["held", "new", "close"].map((name) => ({ name, ms: 900, say: scene.say(`complete_bytes.say_${name}`) }));
+  const { complete, held } = find(scene);
+  const last = scene.store.value(complete, []) ? "close" : "wait";
+  return [...(held ? ["held"] : []), "new", "close"].map((name) => ({ name, ms: 900, say: scene.say(`complete_bytes.say_${name === "close" ? last : name}`) }));
 }
 
 /**

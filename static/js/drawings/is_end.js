@@ -23,7 +23,8 @@ export function arrays(scene) {
  * @returns {import("scene").Move[]}
  */
 export function moves(scene) {
-  return ["token", "compare", "text"].map((name) => ({ name, ms: 800, say: scene.say(`is_end.say_${name}`) }));
+  const ends = scene.store.value(scene.array, []) === 1;
+  return ["token", "compare", "text"].map((name) => ({ name, ms: 800, say: scene.say(`is_end.say_${name === "text" ? (ends ? "ends" : "goes_on") : name}`) }));
 }
 
 /**

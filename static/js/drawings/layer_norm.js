@@ -42,8 +42,9 @@ function linesOf(scene) {
   const mean = values.reduce((sum, value) => sum + value, 0) / n;
   const centred = values.map((value) => value - mean);
   const spread = Math.sqrt(centred.reduce((sum, value) => sum + value * value, 0) / n);
-  const rstd = 1 / Math.sqrt(spread * spread + (operation?.settings.eps ?? 0));
   const target = targetOf(scene);
+  const held = scene.operand("rstd");
+  const rstd = held ? store.value(held, lead) : 1 / Math.sqrt(spread * spread + (operation?.settings.eps ?? 0));
   const note = (/** @type {number} */ m, /** @type {number} */ s) => scene.say("layer_norm.note", { mean: scene.number(m, 3), spread: scene.number(s, 3) });
   /** @type {Omit<Line, "title" | "most">[]} */
   const lines = [{ name: "come", values, note: note(mean, spread), array: x }];
