@@ -17,6 +17,7 @@ import torch  # noqa: E402
 from browser import ARGUMENTS, find_browser  # noqa: E402
 from charts import other_charts  # noqa: E402, F401  (a fixture of pictures)
 from cli_runs import recorded, run  # noqa: E402, F401  (fixtures of the command line)
+from drawn import numbers, shapes  # noqa: E402, F401  (fixtures of drawings)
 from made_again import spread_of  # noqa: E402
 from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playwright  # noqa: E402
 from runs import command, float16, prepared, settings  # noqa: E402, F401  (fixtures of training)

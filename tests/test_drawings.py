@@ -9,73 +9,9 @@ import re
 
 import numpy as np
 import pytest
-from driver import DESK, WORDS, address, go, visit
+from drawn import STEPS, value
 
-from tracer.format.trace import AXES, Trace
-from tracer.ops.replay import Replay
-
-SHAPES = """() => document.querySelector("figure.stage").shapes.map(
-    ({ kind, x, y, w, h, key, place, text, strength, points, alpha }) => (
-        { kind, x, y, w, h, key: key ?? "", place, text: text ?? "", strength: strength ?? null, points, alpha }))"""
-NUMBER = re.compile(r"−?\d[\d,]*(?:\.\d+)?(?:e−?\d+)?")
 PIXEL = 0.51  # px: positions are not rounded but for seams
-# One step of each family that has a drawing of its own, and the early generation's dice.
-STEPS = {
-    "training": ["embedding_dropout", "token_embedding", "blocks.0.norm_1", "blocks.0.attention.split",
-                 "blocks.0.attention.mask", "blocks.0.attention.softmax", "blocks.0.attention.weighted_sum",
-                 "blocks.0.attention.concatenate", "blocks.1.residual_1", "blocks.0.mlp.gelu", "cross_entropy",
-                 "grad.cross_entropy", "grad.blocks.1.attention.split", "adamw.token_embedding.weight",
-                 "receipt.predicted", "series.loss", "series.candidates", "series.attention", "series.rows",
-                 "grad.blocks.1.attention.softmax", "grad.final_norm"],
-    "early": ["round4.sampler.temperature", "round4.sampler.top_k", "round4.sampler.draw", "round4.choices",
-              "round4.cached.kept", "round3.bytes"],
-}
-
-
-def value(text: str) -> float | None:
-    found = NUMBER.fullmatch(text)
-    return float(found[0].replace("−", "-").replace(",", "")) if found else None
-
-
-class Numbers:
-    """Recorded numbers, and those that follow from recorded ones."""
-
-    def __init__(self, trace: Trace):
-        self.trace, self.replay = trace, Replay(trace, AXES)
-
-    def __call__(self, place: dict) -> float:
-        return float(self.array(place["array"])[tuple(place["index"])])
-
-    def array(self, name: str) -> np.ndarray:
-        return self.replay.values(name)
-
-
-@pytest.fixture(scope="module")
-def numbers(recordings) -> dict[str, Numbers]:
-    return {route: Numbers(recordings[route]) for route in STEPS}
-
-
-@pytest.fixture(scope="module")
-def shapes(site, module_page):
-    """Route, step and what is chosen → the shapes of its picture, read once."""
-    pages: dict[str, object] = {}
-    known: dict[tuple, list] = {}
-
-    def read(route: str, step: str, rest: str = "") -> list[dict]:
-        if (route, step, rest) not in known:
-            if route not in pages:
-                pages[route] = visit(module_page(viewport=DESK, reduced_motion="reduce"), address(site, route))
-                pages[route].evaluate("document.querySelector('figure.stage').stage.player.panel.choose('')")
-            page = pages[route]
-            go(page, f"#step={step}{rest}")
-            page.wait_for_function("""(step) => { const { stage } = document.querySelector("figure.stage");
-                return stage.drawing && stage.scene.step.id === step; }""", arg=step)
-            known[route, step, rest] = page.evaluate(SHAPES)
-        return known[route, step, rest]
-
-    return read
-
-
 EACH = pytest.mark.parametrize(("route", "step"), [(route, step) for route, steps in STEPS.items() for step in steps])
 
 
@@ -245,41 +181,6 @@ def test_adamw_places_a_weight_by_its_gradient_and_its_step(shapes, numbers):
              if re.fullmatch(r"1e−?\d+", shape["text"])}
     decade, start = np.polyfit(list(ticks), list(ticks.values()), 1)  # the last tick may stand before the end
     assert dot["x"] == pytest.approx(start + decade * math.log10(gradient), abs=12)
-
-
-def test_adamw_says_what_it_leaves_out(shapes, numbers):
-    """Weights with a gradient, evenly spread, and how many have none, of every kind of parameter."""
-    trace = numbers["training"].trace
-    for name in ("token_embedding.weight", "position_embedding.weight", "blocks.0.norm_1.weight"):
-        gradient = trace.values(next(p for p in trace.parameters if p.name == name).arrays["gradient"]).ravel()
-        found = shapes("training", f"adamw.{name}", f"&of=adamw.{name}.after")
-        points = [int(shape["key"].split()[1]) for shape in found if shape["key"].startswith("point ")]
-        moved = np.flatnonzero(gradient)
-        assert points == moved[::math.ceil(len(moved) / 3000)].tolist()
-        said = " ".join(shape["text"] for shape in found if shape["kind"] == "text")
-        still, of_all = (WORDS["en"](f"picture.adamw.{key}", n=f"{n:,}")
-                         for key, n in (("without", gradient.size - len(moved)), ("sample", len(moved))))
-        assert (still in said) == (len(moved) < gradient.size)
-        assert (of_all in said) == (len(points) < len(moved))
-
-
-def test_layer_norm_says_the_spread_that_is_there(shapes, numbers):
-    """After the division it is not quite one: of numbers as small as these, ε takes its share."""
-    found = shapes("training", "blocks.0.norm_1", "&of=blocks.0.norm_1&t=1&d=3")
-    x = numbers["training"].array("embedding_dropout")[1].astype(np.float64)
-    spreads = [x.std(), x.std(), x.std() / math.sqrt(x.var() + 1e-5)]
-    said = [re.search(r"spread ([\d.e−]+)$", shape["text"]) for shape in found]
-    assert [float(one[1].replace("−", "-")) for one in said if one] == pytest.approx(spreads, rel=6e-3)
-    assert spreads[2] < 0.9995
-
-
-def test_candidates_are_called_by_their_tokens(shapes, numbers):
-    found = shapes("early", "round4.sampler.softmax")
-    trace = numbers["early"].trace
-    names = [trace.label_list("vocabulary")[i] for i in trace.values(trace.arrays_of("round", round=4)["candidates"])]
-    written = {shape["text"] for shape in found if shape["kind"] == "text"}
-    assert {name.strip("␣") or name for name in names[:2]} & {text.strip("␣") or text for text in written}
-    assert not {"0", "1", "2", "3", "4"} - {"0", "1"} & written
 
 
 def test_the_receipt_adds_up(shapes, numbers):

@@ -45,7 +45,8 @@ function pointsOf(scene) {
     const every = Math.max(1, Math.ceil(moved / MOST));
     const list = [];
     const ofAll = { least: Infinity, most: 0, longest: 0 }; // so that whichever is chosen has its place
-    for (let flat = 0, n = 0; flat < size; flat++) {
+    let n = 0;
+    for (let flat = 0; flat < size; flat++) {
       const g = Math.abs(store.flatValue(gradient, flat));
       if (!g) continue;
       const step = Math.abs(store.flatValue(array, flat) - store.flatValue(before, flat));
