@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import llama_cases  # noqa: F401  (which adds its own)
 import numpy as np
 import torch
 from operation_case import CASES, example, kept_by_mcg31m1, normal, normal_cdf, random, tensor, torch_adamw
@@ -29,12 +30,6 @@ def linear_cases(shape):
     x, weight, bias = normal(*shape, 4), normal(5, 4), normal(5)
     yield ({"x": x, "weight": weight, "bias": bias},
            {"out": F.linear(tensor(x), tensor(weight), tensor(bias)).numpy()})
-
-
-@example("linear_without_bias")
-def linear_without_bias_cases(shape):
-    x, weight = normal(*shape, 4), normal(5, 4)
-    yield {"x": x, "weight": weight}, {"out": np.einsum("...d,od->...o", x, weight)}
 
 
 @example("tied_head")
@@ -89,37 +84,6 @@ def split_heads_cases():
            {"heads": heads, "head_width": width})
 
 
-@example("split_grouped_heads")
-def split_grouped_heads_cases():
-    heads, groups, width, positions = 6, 2, 3, 4
-    qkv = normal(positions, (heads + 2 * groups) * width)
-    parts = np.split(qkv, [heads * width, (heads + groups) * width], axis=1)
-    made = [part.reshape(positions, -1, width).transpose(1, 0, 2) for part in parts]
-    yield ({"qkv": qkv}, dict(zip(("query", "key", "value"), made, strict=True)),
-           {"heads": heads, "kv_heads": groups, "head_width": width})
-
-
-@example("repeat_heads")
-def repeat_heads_cases():
-    x = normal(2, 4, 3)
-    yield {"x": x}, {"out": np.stack([x[0], x[0], x[0], x[1], x[1], x[1]])}, {"group": 3}
-
-
-@example("rotary")
-def rotary_cases():
-    x, positions = normal(2, 4, 6), np.array([0, 1, 2, 9])
-    pairs = x[..., :3] + 1j * x[..., 3:]  # Su et al. 2021: a pair of features is a complex number, multiplied by e^iθ
-    turned = pairs * np.exp(1j * positions[:, None] * 100.0 ** (-np.arange(3) / 3))
-    yield ({"x": x, "positions": positions}, {"out": np.concatenate([turned.real, turned.imag], axis=-1)},
-           {"base": 100.0, "half": 3})
-
-
-@example("swiglu")
-def swiglu_cases(shape):
-    x, gate = normal(*shape), normal(*shape) * 3
-    yield {"x": x, "gate": gate}, {"out": (F.silu(tensor(gate)) * tensor(x)).numpy()}
-
-
 @example("concatenate_heads")
 def concatenate_heads_cases():
     x = normal(2, 4, 3)
@@ -161,13 +125,6 @@ def layer_norm_cases(shape):
     out = F.layer_norm(tensor(x), (6,), tensor(weight), tensor(bias), eps).numpy()
     yield ({"x": x, "weight": weight, "bias": bias},
            {"mean": np.mean(x, axis=-1), "rstd": (np.var(x, axis=-1) + eps) ** -0.5, "out": out}, {"eps": eps})
-
-
-@example("rms_norm")
-def rms_norm_cases(shape):
-    x, weight = normal(*shape, 6) + 2, normal(6)
-    yield ({"x": x, "weight": weight}, {"out": F.rms_norm(tensor(x), (6,), tensor(weight), 1e-5).numpy()},
-           {"eps": 1e-5})
 
 
 @example("dropout")

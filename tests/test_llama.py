@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 from variants import recorded, small
 
 from site_builder.build import build
@@ -14,6 +15,7 @@ from tracer.errors import UserError
 from tracer.format.files import save
 from tracer.format.sizes import cache_bytes, parameter_count
 from tracer.format.verify import verify
+from tracer.library.counting import flops_per_token
 from tracer.library.generate import generate
 from tracer.model.config import Config
 from tracer.model.gpt import GPT
@@ -114,6 +116,16 @@ def test_what_is_counted_is_there(change):
     config = replace(BASE, **change)
     assert model(config).parameter_count() == parameter_count(config)
     assert KVCache(config, 1, 1).bytes == cache_bytes(config)
+
+
+@EACH
+def test_the_arithmetic_is_what_torch_does(change):
+    """Products alone, as torch counts them; the rest is small beside them where a model is wide."""
+    config = replace(BASE, width=96, vocabulary=300, **change)
+    made, ids = model(config), torch.randint(300, (1, config.context))
+    with FlopCounterMode(display=False) as counter:
+        made(ids, ids)[1].backward()
+    assert counter.get_total_flops() == pytest.approx(flops_per_token(config) * config.context, rel=0.02)
 
 
 def test_llama_3_8b_has_the_published_size():

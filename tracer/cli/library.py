@@ -81,8 +81,8 @@ def _parts_table(config: Config) -> Table:
     table.add_row("one block", f"MLP {mlp / count:.1%} of it", f"{count:,}", str(config.blocks),
                   f"{count * config.blocks:,}", f"{count * config.blocks / total:.1%}")
     table.add_row("all", "", "", "", f"{total:,}", "100.0%")
-    without = parameter_count(config, positions=False)
-    table.add_row("without the position table", "", "", "", f"{without:,}", f"{without / total:.1%}")
+    without = parameter_count(config, looked_up=False)
+    table.add_row("without what is only looked up", "", "", "", f"{without:,}", f"{without / total:.1%}")
     return table
 
 

@@ -128,9 +128,10 @@ def parameter_parts(config: Shape) -> list[Part]:
     return parts if config.tied else [*parts, Part("head", "V × D", V * D, 1)]
 
 
-def parameter_count(config: Shape, positions: bool = True) -> int:
-    """Independent trainable numbers, with the position table or without."""
-    return sum(part.total for part in parameter_parts(config) if positions or part.name != "position table")
+def parameter_count(config: Shape, looked_up: bool = True) -> int:
+    """Independent trainable numbers; or those alone that multiply, without tables of which rows are only looked up."""
+    tables = {"position table"} if config.tied else {"position table", "token table"}
+    return sum(part.total for part in parameter_parts(config) if looked_up or part.name not in tables)
 
 
 def cache_bytes(config: Shape, number_bytes: int = FLOAT) -> int:

@@ -14,12 +14,13 @@ __all__ = ["cache_bytes", "flops_per_token", "mfu", "parameter_count", "paramete
 def flops_per_token(config: Config, length: int | None = None) -> int:
     """6N + 12·L·H·Q·T: floating-point operations of forward and backward for one token.
 
-    N: parameters without the position table, which multiplies nothing; Q: width of a head; T: `length`
-    of the sequence, the whole context by default.  (Chowdhery et al. 2022, PaLM, appendix B.)
+    N: parameters without tables that are only looked up, which multiply nothing: that of the positions, and that of
+    the tokens where the head has its own; Q: width of a head; T: `length` of the sequence, the whole context by
+    default.  (Chowdhery et al. 2022, PaLM, appendix B.)
     """
     T = config.context if length is None else length
     attention = 12 * config.blocks * config.heads * config.head_width * T
-    return 6 * parameter_count(config, positions=False) + attention
+    return 6 * parameter_count(config, looked_up=False) + attention
 
 
 def mfu(config: Config, tokens_per_second: float, peak_flops: float, length: int | None = None) -> float:
