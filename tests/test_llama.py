@@ -183,6 +183,10 @@ def test_all_changes_are_shown(tokenizer, tmp_path):
         page = html.unescape((site / code / "training.html").read_text("utf-8"))
         for key in ("swiglu", "rotary (query)", "repeat_heads", "split_grouped_heads", "linear_without_bias"):
             assert language.prose[key].title in page, key
+        for page in (site / code).glob("*.html"):
+            said = page.read_text("utf-8")
+            tables = ("of the position table", "learned table of absolute", "位置表的", "位置表中")
+            assert not any(table in said for table in tables), page
 
 
 def test_keys_are_kept_as_they_were_turned(tokenizer):
