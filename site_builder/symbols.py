@@ -115,7 +115,8 @@ _TEXT = {r"\mu": "μ", r"\sigma^2": "σ²", r"\hat{x}": "x̂", r"\Lambda": "Λ",
          r"\Delta\theta": "Δθ", "K'": "K′", "k'": "k′", "V'": "V′", "v'": "v′", r"\delta": "δ", "p'": "p′",
          r"m^{\mathrm{before}}": "mᵇ", r"v^{\mathrm{before}}": "vᵇ",
          r"m^{\mathrm{used}}": "mᵘ", r"v^{\mathrm{used}}": "vᵘ", r"\theta^{\mathrm{used}}": "θᵘ",
-         r"B^{\mathrm{held}}": "Bʰ", r"\mathrm{pos}": "pos"}
+         r"B^{\mathrm{held}}": "Bʰ", r"\mathrm{pos}": "pos",
+         r"\tilde{x}": "x̃", r"\tilde{g}": "g̃", "Q'": "Q′"}
 
 
 def symbol_text(notation: str, name: str) -> str:
