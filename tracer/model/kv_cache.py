@@ -15,6 +15,7 @@ class LayerCache:
 
     def __init__(self, store: Tensor):
         self.store, self.length = store, 0
+        self._keys, self._values = store.unbind()
 
     def so_far(self) -> Tensor:
         """Keys and values of the positions so far: (2, B, K, length, D/H)."""
@@ -22,11 +23,11 @@ class LayerCache:
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Keep keys and values of the T new positions (B, K, T, D/H); returns those of all (B, K, S, D/H)."""
-        start, self.length = self.length, self.length + key.size(2)
-        for kept, new in zip(self.store.narrow(3, start, key.size(2)), (key, value), strict=True):
-            kept.copy_(new.detach())
-        every = self.so_far()
-        return every[0], every[1]
+        start, T = self.length, key.size(2)
+        self.length = start + T
+        self._keys.narrow(2, start, T).copy_(key.detach())
+        self._values.narrow(2, start, T).copy_(value.detach())
+        return self._keys.narrow(2, 0, self.length), self._values.narrow(2, 0, self.length)
 
 
 class KVCache:
