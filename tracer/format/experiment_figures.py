@@ -8,12 +8,11 @@ seconds where the single measurements are recorded, and the figures of ``summary
 import hashlib
 import statistics
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import orjson
 
-from tracer.format.sizes import cache_bytes, parameter_count
+from tracer.format.sizes import cache_bytes, parameter_count, shape_of
 from tracer.format.verify import Check, difference
 
 POINTS = 200  # of a curve, at most
@@ -98,7 +97,7 @@ def _recomputed(body: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
         for number, run in enumerate(body["runs"]):
             yield from ((f"runs.{number}.{place}", said, given) for place, said, given in _recomputed_run(run, make))
         return
-    shape = _shape(**make["config"])
+    shape = shape_of(make["config"])
     yield "make.parameters", make["parameters"], parameter_count(shape)
     yield "make.bytes_per_token", make["bytes_per_token"], cache_bytes(shape)
     for number, point in enumerate(body["points"]):
@@ -111,8 +110,7 @@ def _recomputed(body: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
 
 def _recomputed_run(run: dict[str, Any], make: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
     settings = make["settings"]
-    shape = _shape(vocabulary=make["vocabulary"], context=settings["context"], width=settings["width"],
-                   heads=settings["heads"], blocks=run["blocks"], norm=settings.get("norm", "layer_norm"))
+    shape = shape_of(settings | {"vocabulary": make["vocabulary"], "blocks": run["blocks"]})
     updates, every = settings["updates"], settings["evaluate_every"]
     stride = -(-updates // POINTS)
     tested = [*range(0, updates, every), updates]
@@ -124,9 +122,3 @@ def _recomputed_run(run: dict[str, Any], make: dict[str, Any]) -> Iterator[tuple
         yield "seconds_per_update", run["seconds_per_update"], digits(statistics.median(run["times"]))
     if "seconds" in run["curve"]:
         yield "training_seconds", run["training_seconds"], round(sum(run["curve"]["seconds"]), 1)
-
-
-def _shape(vocabulary: int, context: int, width: int, heads: int, blocks: int, **other: Any) -> SimpleNamespace:
-    return SimpleNamespace(vocabulary=vocabulary, context=context, width=width, heads=heads, blocks=blocks,
-                           head_width=width // heads, tied=other.get("tied", True),
-                           norm=other.get("norm", "layer_norm"))
