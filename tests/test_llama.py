@@ -6,6 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from drawn import SHAPES
+from driver import DESK, address, visit
 from torch.utils.flop_counter import FlopCounterMode
 from variants import recorded, small
 
@@ -14,6 +16,7 @@ from site_builder.language import languages
 from tracer.errors import UserError
 from tracer.format.files import save
 from tracer.format.sizes import cache_bytes, parameter_count
+from tracer.format.trace import AXES
 from tracer.format.verify import verify
 from tracer.library.counting import flops_per_token
 from tracer.library.generate import generate
@@ -21,7 +24,8 @@ from tracer.model.config import Config
 from tracer.model.gpt import GPT
 from tracer.model.kv_cache import KVCache
 from tracer.model.sampling import Sampling
-from tracer.model.shapes import SHAPES
+from tracer.model.shapes import SHAPES as NAMED
+from tracer.ops.replay import Replay
 
 BASE = Config(vocabulary=61, context=12, width=24, heads=6, blocks=2, dropout=0.0)
 CHANGES = {
@@ -130,7 +134,7 @@ def test_the_arithmetic_is_what_torch_does(change):
 
 def test_llama_3_8b_has_the_published_size():
     """Grattafiori et al. 2024: 8.03 billion parameters; 128 KiB of cache a token in two bytes a number."""
-    config = Config(**SHAPES["llama-3-8b"])
+    config = Config(**NAMED["llama-3-8b"])
     assert parameter_count(config) == 8_030_261_248
     assert cache_bytes(config, 2) == 128 * 1024
 
@@ -174,11 +178,19 @@ def test_a_change_is_recorded_and_verified(change, tokenizer):
         assert (own <= kinds) if set(CHANGES[name].items()) <= set(change.items()) else not own & kinds
 
 
-def test_all_changes_are_shown(tokenizer, tmp_path):
+@pytest.fixture(scope="module")
+def shown(tokenizer, tmp_path_factory):
+    """A site of the model with all changes, and its recordings."""
+    folder = tmp_path_factory.mktemp("llama")
     variant = replace(small(**{"heads": 4, "width": 16, "context": 8} | ALL), past_context=True)
-    for route, trace in recorded(variant, tokenizer).items():
-        save(trace, tmp_path / "traces" / f"{route}.json")
-    site = build(tmp_path / "traces", tmp_path / "site").parent
+    traces = recorded(variant, tokenizer)
+    for route, trace in traces.items():
+        save(trace, folder / "traces" / f"{route}.json")
+    return build(folder / "traces", folder / "site").parent, traces
+
+
+def test_all_changes_are_shown(shown):
+    site, _ = shown
     for code, language in languages().items():
         page = html.unescape((site / code / "training.html").read_text("utf-8"))
         for key in ("swiglu", "rotary (query)", "repeat_heads", "split_grouped_heads", "linear_without_bias"):
@@ -187,6 +199,32 @@ def test_all_changes_are_shown(tokenizer, tmp_path):
             said = page.read_text("utf-8")
             tables = ("of the position table", "learned table of absolute", "位置表的", "位置表中")
             assert not any(table in said for table in tables), page
+
+
+@pytest.mark.parametrize(("step", "array", "operand"), [
+    ("blocks.0.attention.key_rotary", "blocks.0.attention.key_rotary", "x"),
+    ("grad.blocks.0.attention.key_rotary", "grad.blocks.0.attention.split.key", "d_out")])
+def test_arrows_are_turned_as_the_numbers_were(shown, new_page, step, array, operand):
+    site, traces = shown
+    page = visit(new_page(viewport=DESK, reduced_motion="reduce"), address(site, "training", "en", f"#step={step}"))
+    page.wait_for_function("() => document.querySelector('figure.stage').stage.drawing")
+    found = page.evaluate(SHAPES)
+    tips = {(shape["x"], shape["y"]): shape["place"] for shape in found if shape["kind"] == "dot" and shape["place"]}
+    hands = list(dict.fromkeys(tuple(shape["points"]) for shape in found if shape["kind"] == "line"))
+    hands = [hand for hand in hands if len(hand) == 4]  # the others are dials
+    replay, scales = Replay(traces["training"], AXES), []
+    made, read = replay.values(array), replay.values(traces["training"].operations[array].operands[operand])
+    for x, y, *tip in hands:
+        if tuple(tip) in tips:  # where it points now; the other hand of a dial is where it pointed
+            head, t, d = tips[tuple(tip)]["index"]
+            pair = np.array([made[head, t, d % 2], made[head, t, d % 2 + 2]])
+            scales.append(np.array([tip[0] - x, y - tip[1]]) @ pair / (pair @ pair))
+            np.testing.assert_allclose([tip[0] - x, y - tip[1]], pair * scales[-1], atol=1e-4)
+            was = next((other[2:] for other in hands if other[:2] == (x, y) and other[2:] != tuple(tip)), tip)
+            pair = read[head, t, [d % 2, d % 2 + 2]]
+            np.testing.assert_allclose([was[0] - x, y - was[1]], pair * scales[-1], atol=1e-4)
+    assert len(scales) == 2 * made.shape[1]
+    np.testing.assert_allclose(scales, scales[0], rtol=1e-4)
 
 
 def test_keys_are_kept_as_they_were_turned(tokenizer):
