@@ -210,7 +210,7 @@ def test_rms_norm_and_its_gradients_are_those_of_torch():
 
 
 def test_rms_norm_is_two_files_of_forty_lines():
-    named = {ROOT / "tracer/model/shapes.py", ROOT / "tracer/model/pretrained_config.py"}  # others' models have it
+    named = {ROOT / "tracer/format/shapes.py", ROOT / "tracer/model/pretrained_config.py"}  # others' models have it
     files = [path for folder in ("tracer", "site_builder", "static", "templates") for path in (ROOT / folder).rglob("*")
              if path.suffix in (".py", ".md", ".toml", ".js", ".html") and path not in named and re.search(
                  r"(?i)rms.?norm", path.read_text("utf-8"))]

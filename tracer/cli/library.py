@@ -10,7 +10,7 @@ from rich.table import Table
 
 from tracer.cli.shared import TEXT, choices, commands, needs, out, together
 from tracer.errors import UserError
-from tracer.model.shapes import LARGEST, SHAPES
+from tracer.format.shapes import LARGEST, SHAPES
 
 if TYPE_CHECKING:  # commands that need no torch import none
     import numpy as np
