@@ -116,6 +116,8 @@ interface PageData {
   root: string;
   words: Words;
   tour?: Stop[];
+  /** What tools evaluate: by kind the equations of what it makes. */
+  kinds?: Record<string, Equation[]>;
 }
 
 /** A stop of a tour: site_builder/tour.py. `say` is HTML. */
