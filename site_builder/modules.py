@@ -22,7 +22,8 @@ from tracer.resources import STATIC
 
 ENTRY = 'import "main";'  # the one script that stands in a page
 LESSON_ENTRY = 'import "lessons/main";'  # in that of a lesson
-OF_LESSONS = ("lessons", "tools")  # folders of modules that only lessons load
+TOOLS, TOOLBOX = "tools", "toolbox"  # the folder of the lessons' tools, and the module that knows them all
+OF_LESSONS = ("lessons", TOOLS, TOOLBOX)  # modules and folders of modules that only lessons load
 DRAWINGS = "drawings"  # of the module that knows them all, and of their folder
 SOURCES = STATIC / "js"
 
@@ -69,7 +70,7 @@ def modules(folder: Path = SOURCES, lessons: bool = False) -> dict[str, str]:
     """
     files = {path.relative_to(folder).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
              for path in folder.rglob("*.js")}
-    files |= {NAME: functions_module(), DRAWINGS: drawings_module(folder)}
+    files |= {NAME: functions_module(), DRAWINGS: drawings_module(folder), TOOLBOX: toolbox_module(folder)}
     of_lessons = [name for name in sorted(files) if name.split("/")[0] in OF_LESSONS]
     names = [*(of_lessons if lessons else []), *sorted(files.keys() - set(of_lessons))]
     # What is said to people and to the type checker is left out; the last line names the file in stacks.
@@ -78,9 +79,18 @@ def modules(folder: Path = SOURCES, lessons: bool = False) -> dict[str, str]:
 
 def drawings_module(folder: Path = SOURCES) -> str:
     """The text of the module that gives every drawing of its own by its name: the files in ``drawings/``."""
-    names = sorted(path.stem for path in (folder / DRAWINGS).glob("*.js"))
-    imports = [f'import * as {name} from "{DRAWINGS}/{name}";\n' for name in names]
-    return f"{''.join(imports)}export const DRAWINGS = {{ {', '.join(names)} }};\n"
+    return _of_folder(folder, DRAWINGS)
+
+
+def toolbox_module(folder: Path = SOURCES) -> str:
+    """The same for the tools of lessons: the files in ``tools/``."""
+    return _of_folder(folder, TOOLS)
+
+
+def _of_folder(folder: Path, of: str) -> str:
+    names = sorted(path.stem for path in (folder / of).glob("*.js"))
+    imports = [f'import * as {name} from "{of}/{name}";\n' for name in names]
+    return f"{''.join(imports)}export const {of.upper()} = {{ {', '.join(names)} }};\n"
 
 
 def _data_url(text: str) -> str:

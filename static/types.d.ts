@@ -226,6 +226,10 @@ declare module "functions" {
 }
 
 /** Made by site_builder/modules.py: the files of static/js/drawings by name. */
+declare module "toolbox" {
+  export const TOOLS: Record<string, { mount: import("lessons/tool").Mount }>;
+}
+
 declare module "drawings" {
   export const DRAWINGS: Record<string, import("drawing").Drawing>;
 }

@@ -4,12 +4,10 @@ import { all, byId } from "dom";
 import { follow } from "embed";
 import { exercises } from "lessons/exercise";
 import { marks } from "lessons/marks";
+import { TOOLS } from "toolbox";
 
 /** @type {PageData} */
 const page = JSON.parse(byId("page", HTMLScriptElement).text);
-/** @type {Map<string, import("lessons/tool").Mount>} */
-const tools = new Map();
-for (const { dataset: { tool = "" } } of all(document, "[data-tool]")) tools.set(tool, (await import(`tools/${tool}`)).mount);
 window.twoRoutes.start(() => {
   follow();
   exercises(page.words);
@@ -18,6 +16,6 @@ window.twoRoutes.start(() => {
     const { tool = "", start = "{}" } = place.dataset;
     const prefix = `tool.${tool}.`;
     const words = Object.fromEntries(Object.entries(page.words).filter(([name]) => name.startsWith(prefix)).map(([name, word]) => [name.slice(prefix.length), word]));
-    tools.get(tool)?.(place, JSON.parse(start), { words, kinds: page.kinds ?? {} });
+    TOOLS[tool]?.mount(place, JSON.parse(start), { words, kinds: page.kinds ?? {} });
   }
 });

@@ -11,7 +11,7 @@ import { field, said } from "lessons/tool";
  * @param {Shape} shape
  * @returns {Part[]}
  */
-export function partsOf(shape) {
+function partsOf(shape) {
   const [V, C, D, L] = ["vocabulary", "context", "width", "blocks"].map((name) => Number(shape[name]));
   const F = Number(shape.hidden) || 4 * D;
   const K = Number(shape.kv_heads) || Number(shape.heads);
@@ -35,7 +35,7 @@ export function partsOf(shape) {
 }
 
 /** Parameters, those that multiply, bytes of cache a token, operations a token of training. @param {Shape} shape */
-export function countsOf(shape) {
+function countsOf(shape) {
   const parts = partsOf(shape);
   const total = (/** @type {Part[]} */ list) => list.reduce((sum, { each, times }) => sum + each * times, 0);
   const looked = shape.tied ? ["position table"] : ["position table", "token table"];
