@@ -94,7 +94,7 @@ class Lesson:
     def minutes(self) -> int:
         """How long reading it takes, with a hand on everything."""
         text = " ".join([self.lead, *(piece.body for piece in self.pieces if piece.kind == "prose")])
-        signs, words = len(_CJK.findall(text)), len(re.findall(r"[A-Za-z']+", _CJK.sub(" ", text)))
+        signs, words = len(_CJK.findall(text)), len(re.findall(r"[^\W\d_]+", _CJK.sub(" ", text)))
         fences = sum(_MINUTES_OF_A_FENCE.get(piece.kind, 0) for piece in self.pieces)
         return max(1, round(words / _WORDS_A_MINUTE + signs / _SIGNS_A_MINUTE + fences))
 
