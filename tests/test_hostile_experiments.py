@@ -13,8 +13,9 @@ from site_builder.experiments import read_experiments, tell
 from site_builder.language import languages
 from site_builder.plots import Series, Size, plot
 from tracer.errors import UserError
-from tracer.format.experiment_figures import _shape, finish
+from tracer.format.experiment_figures import finish
 from tracer.format.experiments import load_experiment
+from tracer.format.sizes import shape_of
 from tracer.library.counting import cache_bytes, parameter_count
 
 FOLDER = Path(__file__).resolve().parent.parent / "traces" / "experiments"
@@ -29,9 +30,9 @@ def fitting(body: dict) -> dict:
     try:
         for run in body.get("runs", ()):
             settings = {name: make["settings"][name] for name in ("context", "width", "heads")}
-            run["parameters"] = parameter_count(_shape(make["vocabulary"], blocks=run["blocks"], **settings))
+            run["parameters"] = parameter_count(shape_of(make["vocabulary"], blocks=run["blocks"], **settings))
         for point in body.get("points", ()):
-            shape = _shape(**make["config"])
+            shape = shape_of(**make["config"])
             make["parameters"], make["bytes_per_token"] = parameter_count(shape), cache_bytes(shape)
             point["cache_bytes"] = cache_bytes(shape) * (point["prompt"] + make["new_tokens"] - 1)
         return finish(body)

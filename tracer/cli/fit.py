@@ -15,7 +15,7 @@ import click
 from tracer.cli.outputs import check_output, check_output_file
 from tracer.cli.shared import F, commands, err, needs, out, progress
 from tracer.errors import UserError
-from tracer.format.experiments import MOST_NEW_TOKENS
+from tracer.format.experiment_fields import MOST_NEW_TOKENS
 from tracer.trainer.settings import (
     BEST,
     LAST,

@@ -8,12 +8,12 @@ seconds where the single measurements are recorded, and the figures of ``summary
 import hashlib
 import statistics
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import orjson
 
-from tracer.format.sizes import cache_bytes, parameter_count
+from tracer.format.experiment_heads import RECOMPUTED, SUMMARIES
+from tracer.format.sizes import cache_bytes, parameter_count, shape_of
 from tracer.format.verify import Check, difference
 
 POINTS = 200  # of a curve, at most
@@ -21,7 +21,9 @@ FOLLOWS = "recorded {said}, what it follows from gives {given}"
 
 
 def summarise(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """The headline figures: for each depth, or for each prompt length."""
+    """The headline figures: for each run, or for each prompt length."""
+    if body["schema"] in SUMMARIES:
+        return SUMMARIES[body["schema"]](body)
     if "runs" in body:
         return [_run_summary(run, body["runs"][0]) for run in body["runs"]]
     return [{"prompt": point["prompt"], "ratio": _ratio(point["uncached_seconds"], point["cached_seconds"])}
@@ -49,10 +51,12 @@ def digits(value: float) -> float:
 def parts(body: dict[str, Any]) -> dict[str, object]:
     """What a hash holds: place → value.  Together they are the whole experiment but its summary."""
     found: dict[str, object] = {}
-    _add_parts(found, "make", body["make"])
-    key = "runs" if "runs" in body else "points"
-    for number, item in enumerate(body[key]):
-        _add_parts(found, f"{key}.{number}", item)
+    for key, part in body.items():
+        if key in ("schema", "version", "summary", "sha256"):
+            continue
+        of_part = [(key, part)] if isinstance(part, dict) else [(f"{key}.{i}", item) for i, item in enumerate(part)]
+        for place, item in of_part:
+            _add_parts(found, place, item)
     return found
 
 
@@ -94,11 +98,14 @@ def verify_experiment(body: dict[str, Any], *, hashed: bool = True) -> Iterator[
 def _recomputed(body: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
     """Place, what stands there, and what the rest of the experiment gives for it."""
     make = body["make"]
+    if body["schema"] in RECOMPUTED:
+        yield from RECOMPUTED[body["schema"]](body)
+        return
     if "runs" in body:
         for number, run in enumerate(body["runs"]):
             yield from ((f"runs.{number}.{place}", said, given) for place, said, given in _recomputed_run(run, make))
         return
-    shape = _shape(**make["config"])
+    shape = shape_of(**make["config"])
     yield "make.parameters", make["parameters"], parameter_count(shape)
     yield "make.bytes_per_token", make["bytes_per_token"], cache_bytes(shape)
     for number, point in enumerate(body["points"]):
@@ -111,7 +118,7 @@ def _recomputed(body: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
 
 def _recomputed_run(run: dict[str, Any], make: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
     settings = make["settings"]
-    shape = _shape(vocabulary=make["vocabulary"], context=settings["context"], width=settings["width"],
+    shape = shape_of(vocabulary=make["vocabulary"], context=settings["context"], width=settings["width"],
                    heads=settings["heads"], blocks=run["blocks"], norm=settings.get("norm", "layer_norm"))
     updates, every = settings["updates"], settings["evaluate_every"]
     stride = -(-updates // POINTS)
@@ -124,9 +131,3 @@ def _recomputed_run(run: dict[str, Any], make: dict[str, Any]) -> Iterator[tuple
         yield "seconds_per_update", run["seconds_per_update"], digits(statistics.median(run["times"]))
     if "seconds" in run["curve"]:
         yield "training_seconds", run["training_seconds"], round(sum(run["curve"]["seconds"]), 1)
-
-
-def _shape(vocabulary: int, context: int, width: int, heads: int, blocks: int, **other: Any) -> SimpleNamespace:
-    return SimpleNamespace(vocabulary=vocabulary, context=context, width=width, heads=heads, blocks=blocks,
-                           head_width=width // heads, tied=other.get("tied", True),
-                           norm=other.get("norm", "layer_norm"))

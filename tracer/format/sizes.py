@@ -1,7 +1,8 @@
 """How large a model is, counted from its shape: parameters and cache.  Recorded experiments say both."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from types import SimpleNamespace
+from typing import Any, Protocol
 
 from tracer.ops import KINDS
 
@@ -71,3 +72,10 @@ def parameter_count(config: Shape, positions: bool = True) -> int:
 def cache_bytes(config: Shape, number_bytes: int = FLOAT) -> int:
     """Key-value cache of one token of one sequence: 2 · L · H · D/H numbers."""
     return 2 * config.blocks * config.heads * config.head_width * number_bytes
+
+
+def shape_of(vocabulary: int, context: int, width: int, heads: int, blocks: int, **other: Any) -> SimpleNamespace:
+    """A shape by its sizes, for who has no `Config`."""
+    return SimpleNamespace(vocabulary=vocabulary, context=context, width=width, heads=heads, blocks=blocks,
+                           head_width=width // heads, tied=other.get("tied", True),
+                           norm=other.get("norm", "layer_norm"))
