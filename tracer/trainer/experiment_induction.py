@@ -3,7 +3,7 @@
 Olsson et al. 2022, "In-context Learning and Induction Heads".
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from tracer.errors import UserError
 from tracer.format.attention_text import pack
 from tracer.format.experiment_figures import finish
 from tracer.format.experiment_heads import INDUCTION_SCHEMA, SCORES
@@ -20,46 +19,36 @@ from tracer.library.attention_maps import attention_maps, repeated_texts
 from tracer.library.head_scores import rank_heads
 from tracer.model.config import Config
 from tracer.model.gpt import GPT
-from tracer.trainer.settings import FitSettings
 from tracer.trainer.small_models import (
     logits_of,
     machine_json,
-    settings_json,
     small_model,
-    small_settings,
     training,
 )
+from tracer.trainer.small_settings import SmallSettings
 from tracer.trainer.walks import Walks
 
 WALKS = Walks(vocabulary=64, length=48, tokens=12, jump=0.2)
-SETTINGS = small_settings({"width": 48, "heads": 1, "batch": 32, "updates": 1000, "lr": 3e-3, "lr_end": 3e-3,
-                           "evaluate_every": 20})
-STD = 0.1
-DEPTHS = (2, 1)
 CHECKED, SCORED = 64, 8  # texts that the losses and the scores are taken over
 CHECK_SEED, SCORE_SEED = 999, 998
 SHOWN = 24  # tokens of the text whose attention is kept
 Advance = Callable[[int, int, int, float], None]  # blocks, seed, updates that are done, loss
 
 
-def run_induction(settings: FitSettings = SETTINGS, walks: Walks = WALKS, std: float = STD,
-                  seeds: Sequence[int] = (0, 1, 2),
+def run_induction(settings: SmallSettings, walks: Walks = WALKS,
                   advance: Advance = lambda blocks, seed, done, loss: None) -> dict[str, Any]:
     """Train two blocks from each seed and one block from the first; return the experiment as JSON.
 
     The same settings give the same numbers on the same kernels.  Raises `UserError` as `training` does.
     """
-    if not seeds:
-        raise UserError("give at least one seed")
-    config = Config(walks.vocabulary, walks.length, settings.width, settings.heads, max(DEPTHS), dropout=0.0)
+    config = Config(walks.vocabulary, walks.length, settings.fit.width, settings.fit.heads, blocks=1, dropout=0.0)
     texts = _Texts(walks)
-    runs = [_run(config, blocks, seed, settings, std, texts, advance)
-            for blocks in DEPTHS for seed in (seeds if blocks == max(DEPTHS) else seeds[:1])]
+    runs = [_run(config, blocks, seed, settings, texts, advance) for blocks, seed in settings.models]
     weights = [run.pop("shown") for run in runs]
     return finish({
         "schema": INDUCTION_SCHEMA, "version": VERSION,
         "make": {"config": {name: getattr(config, name) for name in ("vocabulary", "context", "width", "heads")},
-                 "settings": settings_json(settings, std),
+                 "settings": settings.to_json(),
                  "task": {"tokens": walks.tokens, "jump": walks.jump, "checked": CHECKED, "scored": SCORED},
                  **machine_json()},
         "runs": runs,
@@ -78,14 +67,14 @@ class _Texts:
         self.shown = self.scored[0, :SHOWN]
 
 
-def _run(config: Config, blocks: int, seed: int, settings: FitSettings, std: float, texts: _Texts,
+def _run(config: Config, blocks: int, seed: int, settings: SmallSettings, texts: _Texts,
          advance: Advance) -> dict[str, Any]:
     """One model.  Losses are rounded to 4 decimals, scores to 3, and weights to whole thousandths."""
-    model = small_model(replace(config, blocks=blocks), std, seed)
+    model = small_model(replace(config, blocks=blocks), settings.std, seed)
     curve: dict[str, list[Any]] = {"update": [], "known": [], "unknown": []}
     scores: dict[str, list[list[float]]] = {name: [[] for _ in range(blocks * config.heads)] for name in SCORES}
     shown = []
-    for done in training(model, settings, texts.walks.batch, seed):
+    for done in training(model, settings.fit, texts.walks.batch, seed):
         for name, value in zip(curve, (done, *_losses(model, texts)), strict=True):
             curve[name].append(value)
         for name, heads in _scores(model, texts).items():

@@ -2,7 +2,6 @@
 
 import platform
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,32 +14,11 @@ from tracer.model.config import Config
 from tracer.model.gpt import GPT, initialise
 from tracer.model.optimizer import check_seed
 from tracer.trainer.schedule import learning_rate
-from tracer.trainer.settings import FitSettings, make_settings
+from tracer.trainer.settings import FitSettings
 from tracer.trainer.setup import make_optimizer
 
 NONE = -100  # a target that nothing is lost by, as `cross_entropy` knows it
-# What of the settings of a run a small model depends on; the rest of them is for data, files and machines.
-OWN = ("updates", "batch", "lr", "lr_end", "warmup", "beta1", "beta2", "weight_decay", "clip",
-       "evaluate_every")
-COMMON = {"beta2": 0.95, "weight_decay": 0.01, "warmup": 50}
 Batch = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]
-LARGEST_STD = 100.0
-
-
-def small_settings(values: dict[str, Any]) -> FitSettings:
-    """The settings of an experiment with small models.  Raises `UserError` for values that no run could have."""
-    return make_settings(COMMON | values)
-
-
-def check_std(std: float) -> None:
-    """Raises `UserError` for a standard deviation that no weights have, or that float32 overflows with."""
-    if not 0 < std <= LARGEST_STD:
-        raise UserError(f"std must be above 0 and at most {LARGEST_STD:g}, not {std}")
-
-
-def settings_json(settings: FitSettings, std: float) -> dict[str, Any]:
-    """What is recorded of the settings."""
-    return {name: value for name, value in asdict(settings).items() if name in OWN} | {"std": std}
 
 
 def machine_json() -> dict[str, Any]:
@@ -49,9 +27,8 @@ def machine_json() -> dict[str, Any]:
 
 
 def small_model(config: Config, std: float, seed: int) -> GPT:
-    """A model whose matrices are drawn with standard deviation `std`.  Raises `UserError` for a seed out of range."""
+    """A model whose matrices are drawn with standard deviation `std`.  Raises `UserError` for no seed."""
     check_seed(seed)
-    check_std(std)
     torch.manual_seed(seed)
     model = GPT(config, explicit=False)
     initialise(model, std)
