@@ -116,6 +116,8 @@ interface PageData {
   root: string;
   words: Words;
   tour?: Stop[];
+  /** Whether it is the page of experiments. */
+  experiments?: boolean;
 }
 
 /** A stop of a tour: site_builder/tour.py. `say` is HTML. */

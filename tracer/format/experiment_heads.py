@@ -89,7 +89,8 @@ def _check_noun(body: dict[str, Any]) -> None:
                                            ("trained", "held_out")):
         moments = len(run["curve"]["update"])
         for name in ("trained", "held_out"):
-            _check_shares([run["curve"][name]], 1, moments, f"{name!r} of curve of {where}")
+            if not all(map(is_share, run["curve"][name])):
+                raise UserError(f"{name!r} of curve of {where} holds something that is no share")
         for name in ("right", "other"):
             _check_shares(run[name], heads, moments, f"{name!r} of {where}")
         if len(run["read"]) != len(body["sentences"]):
@@ -121,10 +122,10 @@ def _checked_runs(body: dict[str, Any], more: Kinds, columns: tuple[str, ...]) -
         yield where, run, run["blocks"] * body["make"]["config"]["heads"]
 
 
-def _check_shares(columns: list[Any], count: int, length: int, where: str) -> None:
-    if len(columns) != count or not all(
-            isinstance(one, list) and len(one) == length and all(map(is_share, one)) for one in columns):
-        raise UserError(f"{where} is not {count} lists of {length} shares")
+def _check_shares(columns: list[Any], heads: int, length: int, where: str) -> None:
+    if len(columns) != heads or not all(isinstance(one, list) and len(one) == length and all(map(is_share, one))
+                                        for one in columns):
+        raise UserError(f"{where} is not {length} shares for each of {heads} heads")
 
 
 def _check_words(words: list[Any], where: str, least: int = 1) -> None:
@@ -169,7 +170,19 @@ def _recomputed(body: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
         yield f"runs.{number}.curve.update", run["curve"]["update"], [*range(0, updates, every), updates]
 
 
+def _noun_recomputed(body: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
+    """As of both; and of every sentence where its nouns stand, and which of them its verb means."""
+    yield from _recomputed(body)
+    task = body["make"]["task"]
+    for number, sentence in enumerate(body["sentences"]):
+        words = sentence["words"]
+        yield (f"sentences.{number}.nouns", sentence["nouns"],
+               [place for place, word in enumerate(words) if word in task["nouns"]])
+        means = [*(0 for word in words if word in task["first"]), *(1 for word in words if word in task["second"])]
+        yield f"sentences.{number}.right", sentence["right"], means[0] if means else None
+
+
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     INDUCTION_SCHEMA: _check_induction, NOUN_SCHEMA: _check_noun}
 SUMMARIES = {INDUCTION_SCHEMA: _induction_summary, NOUN_SCHEMA: _noun_summary}
-RECOMPUTED = dict.fromkeys(CHECKS, _recomputed)
+RECOMPUTED = {INDUCTION_SCHEMA: _recomputed, NOUN_SCHEMA: _noun_recomputed}
