@@ -54,10 +54,10 @@ def _steepest(updates: list[int], losses: list[float]) -> Figures | None:
 
 
 def _head(run: Figures, name: str, heads: int) -> Figures:
-    """The head that has the best score of this name at the end: its place, its scores over the moments."""
+    """The head that has the best score of this name at the end: block and head, from zero, and its scores."""
     scores = run["scores"][name]
     best = max(range(len(scores)), key=lambda head: scores[head][-1])
-    return {"name": name, "number": best, "block": best // heads + 1, "head": best % heads + 1, "scores": scores[best],
+    return {"name": name, "number": best, "block": best // heads, "head": best % heads, "scores": scores[best],
             "single": heads == 1}
 
 

@@ -98,7 +98,7 @@ def test_a_value_of_another_kind_or_size_is_refused_or_shown(tmp_path, name):
     (INDUCTION, {("make", "settings", "evaluate_every"): 0}, "'evaluate_every' of settings cannot be 0"),
     (INDUCTION, {("make", "task", "jump"): 1.5}, "'jump' of task cannot be 1.5"),
     (INDUCTION, {("runs", 0, "scores", "twice", 1, 3): 1.001}, "'twice' of scores of run 0 is not 51 shares for"),
-    (INDUCTION, {("runs", 3, "scores", "previous"): []}, "'previous' of scores of run 3 is not 51 shares for each of 1"),
+    (INDUCTION, {("runs", 3, "scores", "previous"): []}, "'previous' of scores of run 3 is not 51 shares for each"),
     (INDUCTION, {("shown", "ids"): []}, "'ids' of shown are not 1 to 256 ids"),
     (INDUCTION, {("shown", "weights"): []}, "'weights' of shown are not those of every moment"),
     (INDUCTION, {("shown", "weights", 7): "AAAA"}, "attention weights have 3 bytes, 2 heads of 24 tokens have 1200"),
