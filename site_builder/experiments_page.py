@@ -97,7 +97,8 @@ class Shown:
 def shown(told: list[Figures], language: Language) -> list[Shown]:
     """Every experiment of `site_builder.experiments.tell`, ready to be placed."""
     strings = Strings(language)
-    kinds = {"depth": _depth, "cache": _cache, "induction": _induction, "noun": _noun}
+    kinds = {"depth": _depth, "cache": _cache, "initial": _initial, "induction": _induction,
+             "noun": _noun}
     return [kinds[one["kind"]](one, strings, language.gap) for one in told]
 
 
@@ -184,6 +185,13 @@ def _cache_pictures(one: Figures, strings: Strings) -> list[Picture]:
                     strings("experiments.seconds", n=num(one["new"])), times),
             Picture(_both(one["plots"]["positions"]), strings("experiments.new_token"),
                     strings("experiments.positions"), every, heading=every, keys=keys)]
+
+
+def _initial(one: Figures, strings: Strings, gap: str) -> Shown:
+    return Shown("initial", **_common(one, strings, gap), pictures=[], rows=[
+        Row(num(point["vocabulary"]), [str(point["std"]), num(point["parameters"]), fixed(point["loss"], 4),
+                                       fixed(point["even"], 4), fixed(point["spread"], 4)])
+        for point in one["points"]])
 
 
 # Attention that learns where to look ----------------------------------------------------------------------

@@ -29,7 +29,7 @@ class Slider {
     this.input = /** @type {HTMLInputElement} */ (first(box, "[data-moment]"));
     this.update = first(box, "[data-update]");
     this.readings = all(box, "[data-reading]");
-    this.matrices = all(box, ".matrix").map((matrix) => all(matrix, "rect"));
+    this.matrices = all(box, ".cells").map((cells) => all(cells, "rect"));
     this.marks = all(box, ".moment");
     this.timer = 0;
     this.input.addEventListener("input", () => {

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import click
 
-from tracer.cli.fit import experiment
+from tracer.cli.fit import experiment, whole_numbers
 from tracer.cli.outputs import check_output_file
 from tracer.cli.shared import F, needs, out, progress, together
 from tracer.errors import UserError
@@ -42,8 +42,8 @@ class _Advance(Protocol):
 
 
 @contextmanager
-def _recording(settings: SmallSettings, output: Path, what: str) -> Iterator[_Advance]:
-    """One thread, the kernels of a recording, so that a seed gives the same numbers everywhere; and the progress."""
+def _like_a_recording(output: Path) -> Iterator[None]:
+    """One thread and the kernels of a recording, so that a seed gives the same numbers everywhere."""
     check_output_file(output)
     needs("torch", pin=True)
     import torch
@@ -51,14 +51,20 @@ def _recording(settings: SmallSettings, output: Path, what: str) -> Iterator[_Ad
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with progress("training", settings.fit.updates * len(settings.models)) as advance:
-            def after(blocks: int, seed: int, done: int, value: float) -> None:
-                advance(settings.models.index((blocks, seed)) * settings.fit.updates + done,
-                        f"{_model(blocks, seed)}: {what} {value:.3f}")
-
-            yield after
+        yield
     finally:
         torch.set_num_threads(threads)
+
+
+@contextmanager
+def _recording(settings: SmallSettings, output: Path, what: str) -> Iterator[_Advance]:
+    """The same, with the progress of all models together."""
+    with _like_a_recording(output), progress("training", settings.fit.updates * len(settings.models)) as advance:
+        def after(blocks: int, seed: int, done: int, value: float) -> None:
+            advance(settings.models.index((blocks, seed)) * settings.fit.updates + done,
+                    f"{_model(blocks, seed)}: {what} {value:.3f}")
+
+        yield after
 
 
 @experiment.command()
@@ -93,6 +99,26 @@ def noun(seeds: str, output: Path, **options: Any) -> None:
     for run in body["summary"]:
         out.print(f"{_model(run['blocks'], run['seed'])}: {run['held_out']:.1%} right on pairs held out, weight "
                   f"of \"it\" on the right noun {run['right']:.3f}")
+    out.print(f"wrote {output}")
+
+
+@experiment.command()
+@click.option("--vocabularies", default="16,65,50257", help="Sizes of the vocabulary.")
+@click.option("--seeds", default="0,1,2", help="Seeds of the models.")
+@click.option("--width", default=64, help="Width of the residual stream; four heads share it.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), help="File to write.",
+              default=Path("traces") / "experiments" / "initial.json")
+def initial(vocabularies: str, seeds: str, width: int, output: Path) -> None:
+    """Measure the loss of fresh models on random tokens, beside ln V."""
+    sizes, drawn = whole_numbers("--vocabularies", vocabularies), _seeds(seeds)
+    with _like_a_recording(output):
+        from tracer.format.experiments import save_experiment
+        from tracer.trainer.experiment_initial import run_initial
+
+        body = run_initial(sizes, drawn, width, lambda point: out.print(
+            f"{point['vocabulary']:,} tokens, standard deviation {point['std']}: "
+            f"{', '.join(f'{loss:.4f}' for loss in point['losses'])}"))
+    save_experiment(body, output)
     out.print(f"wrote {output}")
 
 

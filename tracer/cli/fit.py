@@ -182,7 +182,7 @@ def experiment() -> None:
 def depth(text: Path | None, config: Path | None, depths: str, prompt: str, sample_tokens: int, runs: Path,
           output: Path, **options: object) -> None:
     """Train models of several depths on a text; record losses, samples and time."""
-    counts = _whole_numbers("--depths", depths)
+    counts = whole_numbers("--depths", depths)
     settings = read_settings(config, {name: value for name, value in options.items() if value is not None})
     needs("torch", pin=settings.pin_kernels)
     check_output(runs, "runs", "--runs")
@@ -235,7 +235,7 @@ def depth(text: Path | None, config: Path | None, depths: str, prompt: str, samp
 def cache(checkpoint: Path | None, vocabulary: int, context: int, width: int, heads: int, blocks: int, prompts: str,
           new_tokens: int, rounds: int, seed: int, threads: int, output: Path) -> None:
     """Generate with and without a key-value cache after prompts of several lengths; record time and memory."""
-    lengths = _whole_numbers("--prompts", prompts)
+    lengths = whole_numbers("--prompts", prompts)
     for name, value in (("new-tokens", new_tokens), ("rounds", rounds), ("threads", threads)):
         if value < 1:
             raise UserError(f"{name} must be at least 1, not {value}")
@@ -266,7 +266,7 @@ def cache(checkpoint: Path | None, vocabulary: int, context: int, width: int, he
     out.print(f"wrote {output}")
 
 
-def _whole_numbers(option: str, text: str) -> tuple[int, ...]:
+def whole_numbers(option: str, text: str) -> tuple[int, ...]:
     """Different whole numbers from 1 on, smallest first."""
     parts = [part.strip() for part in text.split(",")]
     counts = tuple(sorted({int(part) for part in parts if part.isdecimal() and len(part) < 10}))

@@ -9,6 +9,7 @@ LONGEST = 10**9  # updates, or anything else that is counted
 MOST_NEW_TOKENS = 20_000  # after a prompt: each is drawn
 MOST_EVALUATIONS = 10_000  # of a run
 LARGEST_WHOLE = 2**53  # parameters, bytes
+LARGEST_STD = 100.0  # of weights
 LARGEST_NUMBER = 2.0**128  # losses and seconds: no float32 is larger
 
 

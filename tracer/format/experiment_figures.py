@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from tracer.format.experiment_heads import RECOMPUTED, SUMMARIES
+from tracer.format.experiment_kinds import RECOMPUTED, SUMMARIES
 from tracer.format.sizes import cache_bytes, parameter_count, shape_of
 from tracer.format.verify import Check, difference
 

@@ -14,7 +14,7 @@ sentences; ``read``, of each of the ``sentences`` the weights of its last word, 
 words, both after the last update.  All are shares, 3 decimals.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from tracer.errors import UserError
@@ -55,7 +55,8 @@ SCORES = ("induction", "previous", "twice")
 
 # What stands where --------------------------------------------------------------------------------------
 
-def _check_induction(body: dict[str, Any]) -> None:
+def check_induction(body: dict[str, Any]) -> None:
+    """Raises `UserError` that names the first thing that is not as the format says."""
     check_fields(body, EXPERIMENT | {"runs": list, "shown": dict}, "the experiment")
     _check_making(body["make"], _WALKS)
     for where, run, heads in _checked_runs(body, {"scores": dict}, ("known", "unknown")):
@@ -72,7 +73,8 @@ def _check_induction(body: dict[str, Any]) -> None:
         unpack(text, first["blocks"] * body["make"]["config"]["heads"], len(shown["ids"]))
 
 
-def _check_noun(body: dict[str, Any]) -> None:
+def check_noun(body: dict[str, Any]) -> None:
+    """Raises `UserError` that names the first thing that is not as the format says."""
     check_fields(body, EXPERIMENT | {"runs": list, "sentences": list}, "the experiment")
     _check_making(body["make"], _WORDS)
     for name in ("nouns", "first", "second"):
@@ -135,7 +137,7 @@ def _check_words(words: list[Any], where: str, least: int = 1) -> None:
 
 # What follows -------------------------------------------------------------------------------------------
 
-def _induction_summary(body: dict[str, Any]) -> list[dict[str, Any]]:
+def induction_summary(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Of each run the last losses, the best scores of the last moment, and when a head had formed, or None."""
     found = []
     for run in body["runs"]:
@@ -148,7 +150,7 @@ def _induction_summary(body: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _noun_summary(body: dict[str, Any]) -> list[dict[str, Any]]:
+def noun_summary(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Of each run the last share of right answers, and the head whose *it* looks most at the right noun."""
     found = []
     for run in body["runs"]:
@@ -160,7 +162,7 @@ def _noun_summary(body: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _recomputed(body: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
+def recomputed(body: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
     """Place, what stands there, and what the rest of the experiment gives for it."""
     settings, config = body["make"]["settings"], body["make"]["config"]
     updates, every = settings["updates"], settings["evaluate_every"]
@@ -170,9 +172,9 @@ def _recomputed(body: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
         yield f"runs.{number}.curve.update", run["curve"]["update"], [*range(0, updates, every), updates]
 
 
-def _noun_recomputed(body: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
+def noun_recomputed(body: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
     """As of both; and of every sentence where its nouns stand, and which of them its verb means."""
-    yield from _recomputed(body)
+    yield from recomputed(body)
     task = body["make"]["task"]
     for number, sentence in enumerate(body["sentences"]):
         words = sentence["words"]
@@ -180,9 +182,3 @@ def _noun_recomputed(body: dict[str, Any]) -> Iterator[tuple[str, object, object
                [place for place, word in enumerate(words) if word in task["nouns"]])
         means = [*(0 for word in words if word in task["first"]), *(1 for word in words if word in task["second"])]
         yield f"sentences.{number}.right", sentence["right"], means[0] if means else None
-
-
-CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
-    INDUCTION_SCHEMA: _check_induction, NOUN_SCHEMA: _check_noun}
-SUMMARIES = {INDUCTION_SCHEMA: _induction_summary, NOUN_SCHEMA: _noun_summary}
-RECOMPUTED = {INDUCTION_SCHEMA: _recomputed, NOUN_SCHEMA: _noun_recomputed}

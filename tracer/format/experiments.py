@@ -17,6 +17,9 @@ file: the first ones were recorded without.
 ``cache.json``: ``make`` says which model wrote how many new tokens; ``points`` holds for each prompt length, shortest
 first: ``prompt``, ``cached_seconds`` and ``uncached_seconds`` (median of the whole continuation, which is the same
 both ways, to 4 digits), ``cache_bytes``, what the cache took, and ``times``, every measurement, where it was kept.
+
+``induction.json`` and ``noun.json`` stand in `tracer.format.experiment_heads`, ``initial.json`` in
+`tracer.format.experiment_initial`.
 """
 
 from pathlib import Path
@@ -44,7 +47,7 @@ from tracer.format.experiment_fields import (
     is_whole,
 )
 from tracer.format.experiment_figures import parts
-from tracer.format.experiment_heads import CHECKS
+from tracer.format.experiment_kinds import CHECKS
 from tracer.storage.atomic import write_atomically
 from tracer.storage.strict_json import parse, read_bytes
 

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tracer.errors import UserError
+from tracer.format.experiment_fields import LARGEST_STD
 from tracer.trainer.settings import FitSettings, make_settings
 
 # What of the settings of a run a small model depends on; the rest of them is for data, files and machines.
 OWN = ("updates", "batch", "lr", "lr_end", "warmup", "beta1", "beta2", "weight_decay", "clip", "evaluate_every")
 # With GPT-2's standard deviation of 0.02 no induction head forms within these updates.
 COMMON: dict[str, Any] = {"heads": 1, "lr": 3e-3, "warmup": 50, "beta2": 0.95, "weight_decay": 0.01, "std": 0.1}
-LARGEST_STD = 100.0
 
 
 @dataclass(frozen=True)
