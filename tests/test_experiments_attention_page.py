@@ -34,7 +34,7 @@ def move_to(page, moment: int) -> None:
 
 
 def drawn(page, head: int) -> list[float]:
-    return page.locator(".matrix").nth(head).locator("rect").evaluate_all(
+    return page.locator(".cells").nth(head).locator("rect").evaluate_all(
         "all => all.map((rect) => Number(rect.getAttribute('fill-opacity')))")
 
 
@@ -70,11 +70,12 @@ def test_the_mark_of_the_moment_stands_where_the_axis_says(site, new_page):
 def test_ringed_is_what_the_pattern_of_the_head_means(site, new_page):
     page = opened(new_page, site)
     ids = INDUCTION["shown"]["ids"]
-    ringed = [page.locator(".matrix").nth(head).locator("rect").evaluate_all(
-        "all => all.map((rect) => rect.classList.contains('meant'))") for head in (0, 1)]
-    places = [(i, j) for i in range(T) for j in range(i + 1)]
-    assert ringed[0] == [j == i - 1 for i, j in places]
-    assert ringed[1] == [j > 0 and ids[j - 1] == ids[i] for i, j in places]
+    corners = "all => all.map((rect) => [rect.getAttribute('x'), rect.getAttribute('y')].join())"
+    cells, *ringed = (page.locator(part).nth(head).locator("rect").evaluate_all(corners)
+                      for part, head in ((".cells", 0), (".rings", 0), (".rings", 1)))
+    places = dict(zip(((i, j) for i in range(T) for j in range(i + 1)), cells, strict=True))
+    assert ringed[0] == [corner for (i, j), corner in places.items() if j == i - 1]
+    assert ringed[1] == [corner for (i, j), corner in places.items() if j > 0 and ids[j - 1] == ids[i]]
     labels = page.locator(".matrix").first.locator("text").all_text_contents()
     assert labels[::2] == labels[1::2] == [sign(token) for token in ids] and len(set(labels)) == len(set(ids))
 

@@ -14,8 +14,9 @@ from tracer.format.experiments import load_experiment, save_experiment
 from tracer.model.config import Config
 from tracer.trainer import sentences
 from tracer.trainer.experiment_induction import run_induction
+from tracer.trainer.experiment_initial import run_initial
 from tracer.trainer.experiment_noun import run_noun
-from tracer.trainer.small_models import small_model, training
+from tracer.trainer.small_models import logits_of, small_model, training
 from tracer.trainer.small_settings import induction_settings, noun_settings
 from tracer.trainer.walks import Walks
 
@@ -161,6 +162,23 @@ def test_the_loss_of_a_fresh_model_is_near_an_even_guess(induction, noun):
     assert even["unknown"][0] == pytest.approx(math.log(64), abs=1e-3)
 
 
+@pytest.mark.parametrize("vocabulary", [16, 65, 50257])
+def test_the_initial_losses_are_near_an_even_guess(vocabulary):
+    """ln V to the digits of a handbook; the rest follows from the spread of the logits of this very model."""
+    even = {16: 2.772589, 65: 4.174387, 50257: 10.824905}[vocabulary]
+    body = run_initial((vocabulary,), (5,), width=32)
+    small, large = body["summary"]
+    assert small["even"] == large["even"] == round(even, 4)
+    assert small["loss"] == pytest.approx(even, abs=0.06) and large["loss"] > small["loss"] + 0.05
+    model = small_model(Config(vocabulary, 32, 32, 4, 2, dropout=0.0), 0.1, 5)
+    ids = torch.from_numpy(np.random.default_rng(5).integers(vocabulary, size=(8, 33)))
+    logits = logits_of(model, ids[:, :-1]).double().numpy()
+    chosen = np.take_along_axis(logits, ids[:, 1:, None].numpy(), -1)[..., 0]
+    assert large["loss"] == pytest.approx((np.log(np.exp(logits).sum(-1)) - chosen).mean(), abs=1e-4)
+    assert large["spread"] == pytest.approx(even + 32 * 0.01 / 2, abs=1e-4)
+    assert logits.var() == pytest.approx(32 * 0.01, rel=0.2)
+
+
 def test_what_the_noun_models_read_is_what_they_were_asked(noun):
     assert [" ".join(one["words"]) for one in noun["sentences"]][:2] == [
         "the dog feared the cat because it", "the dog frightened the cat because it"]
@@ -195,6 +213,19 @@ def test_the_commands_record(name, said, tmp_path, command):
     assert out.count(said) == 2 and out.splitlines()[-1] == f"wrote {tmp_path / 'x.json'}"
     assert load_experiment(tmp_path / "x.json")["make"]["threads"] == 1
     assert torch.get_num_threads() == threads
+
+
+def test_the_command_for_the_first_loss(tmp_path, command):
+    status, out, err = command("experiment", "initial", "--vocabularies", "9,5", "--seeds", "0,4", "--width", 8,
+                               "-o", tmp_path / "x.json")
+    assert status == 0, err
+    body = load_experiment(tmp_path / "x.json")
+    assert [(point["vocabulary"], point["std"]) for point in body["points"]] == [
+        (5, 0.02), (5, 0.1), (9, 0.02), (9, 0.1)]
+    assert out.splitlines()[0].startswith("5 tokens, standard deviation 0.02: 1.")
+    assert [check.problem for check in verify_experiment(body) if check.problem] == []
+    status, _, err = command("experiment", "initial", "--vocabularies", "0")
+    assert status == 2 and "--vocabularies takes different whole numbers" in err
 
 
 @pytest.mark.parametrize(("given", "says"), [

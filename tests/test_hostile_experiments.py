@@ -19,8 +19,9 @@ from tracer.format.sizes import shape_of
 from tracer.library.counting import cache_bytes, parameter_count
 
 FOLDER = Path(__file__).resolve().parent.parent / "traces" / "experiments"
-DEPTH, CACHE, INDUCTION, NOUN = (orjson.loads((FOLDER / f"{stem}.json").read_bytes())
-                                 for stem in ("depth", "cache", "induction", "noun"))
+KINDS = {stem: orjson.loads((FOLDER / f"{stem}.json").read_bytes())
+         for stem in ("depth", "cache", "initial", "induction", "noun")}
+DEPTH, CACHE, INITIAL, INDUCTION, NOUN = KINDS.values()
 JUNK = [None, "x", "", [], {}, [1], {"a": 1}, True, 0, -1, 1.5, 10**8, 2**53, 2**63 - 1, 1e300, -1e300, 1e-300]
 SINGLE = (str, int, float, bool)
 
@@ -35,6 +36,9 @@ def fitting(body: dict) -> dict:
             vocabulary = sizes.get("vocabulary", make.get("vocabulary"))
             run["parameters"] = parameter_count(shape_of(vocabulary, blocks=run["blocks"], **settings))
         for point in body.get("points", ()):
+            if "losses" in point:
+                point["parameters"] = parameter_count(shape_of(vocabulary=point["vocabulary"], **make["config"]))
+                continue
             shape = shape_of(**make["config"])
             make["parameters"], make["bytes_per_token"] = parameter_count(shape), cache_bytes(shape)
             point["cache_bytes"] = cache_bytes(shape) * (point["prompt"] + make["new_tokens"] - 1)
@@ -74,12 +78,12 @@ def put(body: dict, place: tuple, value) -> dict:
     return changed
 
 
-@pytest.mark.parametrize("name", ["depth", "cache", "induction", "noun"])
+@pytest.mark.parametrize("name", KINDS)
 def test_a_value_of_another_kind_or_size_is_refused_or_shown(tmp_path, name):
-    body = {"depth": DEPTH, "cache": CACHE, "induction": INDUCTION, "noun": NOUN}[name]
+    body = KINDS[name]
     places = [*single_values({key: value for key, value in body.items() if key not in ("summary", "sha256")})]
     path, found = tmp_path / "experiments" / "x.json", set()
-    assert shown(path, copy.deepcopy(body)) == "shown" and len(places) >= 20
+    assert shown(path, copy.deepcopy(body)) == "shown" and len(places) >= 15
     for number, place in enumerate(places):
         junk = JUNK if os.environ.get("TWO_ROUTES_TRIALS") else [JUNK[(number * 5 + k) % len(JUNK)] for k in range(5)]
         for value in junk:
@@ -94,6 +98,11 @@ def test_a_value_of_another_kind_or_size_is_refused_or_shown(tmp_path, name):
     (DEPTH, {("make", "text", "characters"): None}, "'characters' of text cannot be None"),
     (DEPTH, {("make", "settings", "heads"): 3}, "'heads' cannot be 3"),
     (DEPTH, {("runs", 0, "evaluations", "validation", 0): 1.7e308}, "'validation' of evaluations of run 0"),
+    (INITIAL, {("points", 1, "std"): 101}, "'std' of point 1 cannot be 101"),
+    (INITIAL, {("points", 1, "losses"): [3.1]}, "'losses' of point 1 are not one for each of the seeds"),
+    (INITIAL, {("points", 0, "vocabulary"): 70}, "'vocabulary' and 'std' do not rise from point 0 to point 1"),
+    (INITIAL, {("make", "seeds"): []}, "'seeds' of make are no list of seeds"),
+    (INITIAL, {("make", "config", "heads"): 5}, "'heads' cannot be 5"),
     (INDUCTION, {("make", "config", "heads"): 5}, "'heads' cannot be 5"),
     (INDUCTION, {("make", "settings", "evaluate_every"): 0}, "'evaluate_every' of settings cannot be 0"),
     (INDUCTION, {("make", "task", "jump"): 1.5}, "'jump' of task cannot be 1.5"),

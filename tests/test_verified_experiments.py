@@ -19,7 +19,7 @@ EXPERIMENTS = sorted(path.stem for path in (TRACES / "experiments").glob("*.json
 # What was measured or given: nothing else in the file can give it again, the hash alone holds it.
 MEASURED = {("make", "text", "characters"), ("make", "tokens", "train"), ("make", "tokens", "validation"),
             ("make", "sample", "tokens"), ("make", "sample", "temperature"), ("make", "threads"), ("make", "rounds"),
-            ("make", "seed"), ("make", "config", "dropout")}
+            ("make", "seed"), ("make", "config", "dropout"), ("make", "texts")}
 COLUMNS = ("loss", "train", "validation", "known", "unknown", "trained", "held_out")
 
 
@@ -34,7 +34,7 @@ def is_measured(path: tuple) -> bool:
     setting = path[:2] == ("make", "settings") and path[-1] not in free
     column = path[0] == "runs" and path[-2] in COLUMNS
     learnt = path[0] == "runs" and (path[2] in ("scores", "right", "other", "read") or path[-1] == "seed")
-    given = path[:2] in (("make", "task"), ("shown", "ids"))
+    given = path[:2] in (("make", "task"), ("make", "seeds"), ("shown", "ids")) or path[-2:-1] == ("losses",)
     return path in MEASURED or setting or column or learnt or given or path[-1] in (
         "training_seconds", "seconds_per_update", "cached_seconds", "uncached_seconds")
 
