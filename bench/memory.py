@@ -20,11 +20,14 @@ from rich.table import Table
 
 LIMIT = 0.01
 WIDE = {"vocabulary": 65, "context": 64, "width": 128, "heads": 4, "blocks": 4, "dropout": 0.0}
+CHANGES = ({"bias": False}, {"norm": "rms_norm"}, {"activation": "swiglu"}, {"kv_heads": 2}, {"position": "rotary"})
+ALL = {name: value for change in CHANGES for name, value in change.items()} | {"tied": False, "hidden": 344}
 CASES = [  # shape, sequences in a batch
     (WIDE, 1), (WIDE, 12), (WIDE, 48),
     (WIDE | {"blocks": 8}, 12), (WIDE | {"dropout": 0.1}, 12),
     (WIDE | {"activation": "gelu_tanh"}, 12), (WIDE | {"activation": "gelu_tanh", "dropout": 0.1}, 4),
     (WIDE | {"context": 256}, 12), (WIDE | {"vocabulary": 5000, "tied": False}, 12),
+    *((WIDE | {"dropout": dropout} | change, 12) for dropout in (0.0, 0.1) for change in (*CHANGES, ALL)),
     ({"vocabulary": 50257, "context": 16, "width": 16, "heads": 2, "blocks": 2, "dropout": 0.1}, 2),
     ({"vocabulary": 50257, "context": 128, "width": 256, "heads": 8, "blocks": 4, "dropout": 0.0}, 4),
 ]

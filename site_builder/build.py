@@ -17,13 +17,17 @@ from typing import Any, TypeVar
 import jinja2
 
 from site_builder.compiled import compiled, formulas
-from site_builder.controls import controls, home_data
+from site_builder.controls import controls, home_data, lesson_data
 from site_builder.experiments import read_experiments, tell
 from site_builder.experiments_page import experiments_data, shown
 from site_builder.frame import language_links, page_links
 from site_builder.home import EXAMPLE, chapter_lists, class_tours, route_card, states
 from site_builder.language import Language, languages
-from site_builder.modules import ENTRY, modules_script, policy
+from site_builder.lesson_figures import Figures
+from site_builder.lesson_figures import figures as lesson_figures
+from site_builder.lesson_pages import pages as lesson_pages
+from site_builder.lessons import lessons
+from site_builder.modules import ENTRY, LESSON_ENTRY, modules_script, policy
 from site_builder.network_map import Map, network_map
 from site_builder.output import replacing, resolved
 from site_builder.page_data import route_data
@@ -45,7 +49,7 @@ ROUTES = ("training", "generation")
 T = TypeVar("T")
 # The files of the style sheet: what comes later may say otherwise than what came before.
 STYLES = ("page", "stage", "steps", "tables", "pictures", "panel", "home", "map", "narrow", "generation",
-          "experiments", "shell")
+          "experiments", "shell", "lessons", "tools")
 MORE_ROUTES = ("early", "long")  # shown where there is a recording of it
 LIVELY = {"generation": "early"}  # where there is one, its draws are open: it is what home shows, and its tour
 HOME_PROSE = {"training": ["home: lead", "home: training", "home: states"], "generation": ["home: generation"]}
@@ -83,13 +87,16 @@ def _write_site(traces: Path, folder: Path) -> None:
         of_routes = {route: told[language.code] for route, (_, told) in zip(site.routes, written, strict=True)}
         _write_home(site, language, of_routes)
         _write_class_page(site, language, of_routes)
+        _write_course(site, language, of_routes)
     site.write("index.html", "index.html", languages=list(languages().values()))
     styles = [language.style for language in languages().values()]
     styles += [(STATIC / "css" / f"{name}.css").read_text(encoding="utf-8") for name in STYLES]
     (folder / "two-routes.css").write_text("".join(styles), encoding="utf-8", newline="\n")
     for script in ("boot.js", "door.js"):
         shutil.copyfile(STATIC / script, folder / script)
-    (folder / "modules.js").write_text(modules_script(), encoding="utf-8", newline="\n")
+    for name, of_lessons in (("modules", False), ("lesson-modules", True)):
+        text = modules_script(lessons=of_lessons)
+        (folder / f"{name}.js").write_text(text, encoding="utf-8", newline="\n")
 
 
 def _side_by_side(jobs: list[Callable[[], T]]) -> list[T]:
@@ -145,6 +152,8 @@ class _Told:
     tour: list[dict[str, Any]]
     map: Map
     wide_map: Map
+    titles: dict[str, str]  # of every step
+    figures: Figures  # what lessons may name of it
 
 
 def _write_route(site: _Site, route: str) -> tuple[Origin | None, dict[str, _Told]]:
@@ -169,7 +178,8 @@ def _write_route_page(site: _Site, parts: Parts, language: Language) -> _Told:
               map=small, controls=controls(route, ROOT, strings, stops), entry=ENTRY)
     return _Told(told(parts, language, HOME_PROSE.get(route, [])),
                  [(chapter.steps[0].id, chapter.title) for chapter in chapters], stops,
-                 small, network_map(trace, titles, strings, columns=True))
+                 small, network_map(trace, titles, strings, columns=True), titles,
+                 {"summary": trace.summary, "make": trace.make})
 
 
 def _write_class_page(site: _Site, language: Language, told: dict[str, _Told]) -> None:
@@ -180,6 +190,19 @@ def _write_class_page(site: _Site, language: Language, told: dict[str, _Told]) -
     if example:
         site.page("teach.html", "teach.html", language, tours=tours, example=example, entry=ENTRY,
                   script_data=home_data(ROOT, strings))
+
+
+def _write_course(site: _Site, language: Language, told: dict[str, _Told]) -> None:
+    """The lessons, the page that lists them, and all of them on one page for paper."""
+    known = lesson_figures(language, {route: one.figures for route, one in told.items()}, read_experiments(site.traces))
+    course = lesson_pages(lessons(language), known, {route: one.titles for route, one in told.items()})
+    strings = Strings(language)
+    for before, lesson, after in zip([None, *course[:-1]], course, [*course[1:], None], strict=True):
+        site.page(lesson.file, "lesson.html", language, lesson=lesson, before=before, after=after, total=len(course),
+                  entry=LESSON_ENTRY, script_data=lesson_data(ROOT, strings, lesson.tools))
+    site.page("course.html", "course.html", language, lessons=course, entry=LESSON_ENTRY,
+              script_data=lesson_data(ROOT, strings, []))
+    site.page("course-print.html", "course-print.html", language, lessons=course)
 
 
 def _write_experiments(site: _Site) -> None:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from site_builder.language import Language, languages
 from site_builder.strings import Strings
 
-NAMES = {"index": "home", "experiments": "experiments.name"}  # page → its word; routes are called as they are
+# Page → its word; routes are called as they are.
+NAMES = {"index": "home", "experiments": "experiments.name", "course": "lesson.course"}
 
 
 @dataclass
@@ -28,7 +29,7 @@ class LanguageLink:
 
 def page_links(page: str, routes: tuple[str, ...], has_experiments: bool, strings: Strings) -> list[Link]:
     """Every page of the site, in order."""
-    pages = ["index", *routes, *(["experiments"] if has_experiments else [])]
+    pages = ["index", "course", *routes, *(["experiments"] if has_experiments else [])]
     return [Link(f"{one}.html", strings(NAMES.get(one, one)), one == page) for one in pages]
 
 

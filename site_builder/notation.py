@@ -56,12 +56,19 @@ class Notation:
 
     def _rows_of(self, operation: Operation) -> str:
         """Keys or values: what the split into heads called them."""
-        maker: Operation | None = operation
-        while maker and maker.kind != "split_heads":
-            maker = self._maker(maker.operands["past" if "past" in maker.operands else "before"])
-        return "value" if maker and maker.target == "value" else ""
+        return "value" if self._part_of(operation) == "value" else ""
 
     _append_rows = _drop_rows = _kept_rows = _rows_of
+
+    def _part_of(self, operation: Operation) -> str:
+        """Query, key or value, from which the rows come; "" of a gradient."""
+        maker: Operation | None = operation
+        while maker and maker.target not in ("query", "key", "value"):
+            maker = self._maker(next((maker.operands[name] for name in ("past", "before", "x")
+                                      if name in maker.operands), ""))
+        return maker.target if maker else ""
+
+    _rotary = _repeat_heads = _part_of
 
 
 def source(notation: str, language: Language) -> str:

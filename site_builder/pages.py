@@ -19,6 +19,7 @@ from site_builder.prose import find_section, marked, name_of, render, render_tit
 from site_builder.rounds import bytes_of, careless, layers
 from site_builder.strings import Strings, count
 from site_builder.tour import stops
+from tracer.format.sizes import parameter_parts, shape_of
 from tracer.format.trace import Array, Chapter, Pass, Step
 
 VARIANT_TABLE_LIMIT = 16  # numbers
@@ -233,12 +234,14 @@ class _Writer:
     def figures(self, step: Step | None = None) -> dict[str, Any]:
         """What prose may name: sizes, settings and recorded numbers, never typed."""
         make, trace = self.trace.make, self.trace
-        config = make["config"]
+        shape = shape_of(make["config"])
+        part = {name: sum(part.count for part in parameter_parts(shape) if f"block: {name}" in part.name)
+                for name in ("attention", "MLP")}
         return {
-            "T": self.positions(step), "D": config["width"], "H": config["heads"],
-            "dh": config["width"] // config["heads"], "L": config["blocks"], "F": 4 * config["width"],
-            "V": config["vocabulary"], "C": config["context"],
-            "p": config["dropout"], "settings": make["settings"], "summary": trace.summary,
+            "T": self.positions(step), "D": shape.width, "H": shape.heads, "K": shape.key_value_heads,
+            "dh": shape.head_width, "L": shape.blocks, "F": shape.hidden_width, "V": shape.vocabulary,
+            "C": shape.context, "of_attention": part["attention"], "of_mlp": part["MLP"],
+            "p": shape.dropout, "settings": make["settings"], "summary": trace.summary,
             "text": make.get("text", make.get("trained_on")), "validation_text": make.get("validation_text"),
             "prompt": make.get("prompt"), "temperature": make.get("temperature"), "top_k": make.get("top_k"),
             "seed": make.get("seed"), "updates": make.get("updates", make["settings"]["updates"]),

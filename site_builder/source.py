@@ -18,7 +18,7 @@ OPTIMIZER = ("model/optimizer.py", "make_optimizer")
 def torch_sources() -> dict[str, str]:
     """Kind of operation → the class or function that computes it in PyTorch."""
     found = {name: inspect.getsource(kind.torch).rstrip() for name, kind in KINDS.items() if kind.torch}
-    for file in ("model/layers.py", "model/sampling.py"):
+    for file in ("model/layers.py", "model/llama_layers.py", "model/sampling.py"):
         text = (TRACER / file).read_text(encoding="utf-8")
         for node in ast.parse(text).body:
             if isinstance(node, ast.ClassDef) and (kind := _kind(node)):

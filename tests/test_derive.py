@@ -143,7 +143,8 @@ def test_what_was_recorded_is_read_and_not_computed_again():
 # Stated and derived ----------------------------------------------------------------------------------
 
 STATED = {"cross_entropy": ["logits"], "embedding": ["table"], "gelu": ["x"], "split_heads": ["qkv"],
-          "concatenate_heads": ["x"], "softmax": ["x"], "layer_norm": ["x"]}
+          "concatenate_heads": ["x"], "softmax": ["x"], "layer_norm": ["x"], "split_grouped_heads": ["qkv"],
+          "rotary": ["x"]}
 
 
 def test_the_list_of_stated_gradients_is_whole():

@@ -12,7 +12,7 @@ from site_builder.notation import Notation, source
 from site_builder.pages import chapters
 from site_builder.parts import Parts
 from site_builder.strings import Strings
-from site_builder.symbols import in_latex, symbol_text
+from site_builder.symbols import KIND_SYMBOLS, SYMBOLS, in_latex, symbol_text
 from tracer.format.trace import AXES
 from tracer.ops import KINDS
 from tracer.ops.replay import Replay
@@ -126,3 +126,10 @@ def test_sources_are_those_of_the_use(training_trace, generation_trace, language
     for text in (*found.values(), *rounds.values()):
         assert bool(text)
         assert language == "en" or not english.search(text), text
+
+
+def test_no_formula_is_left_in_plain_text():
+    named = [(kind, name) for kind, own in KIND_SYMBOLS.items() for name in own]
+    named += [(kind.name, name) for kind in KINDS.values() for name in kind.symbols]
+    for notation, name in [*named, *(("add", name) for name in SYMBOLS)]:
+        assert not set("\\{}^'") & set(symbol_text(notation, name)), (notation, name)

@@ -65,7 +65,8 @@ def test_every_differentiable_operand_has_a_gradient():
         "cross_entropy": {"d_logits"}, "dropout": {"d_x"}, "embedding": {"d_table"}, "gelu": {"d_x"},
         "gelu_tanh": {"d_x"},
         "layer_norm": {"d_x", "d_weight", "d_bias"}, "linear": {"d_x", "d_weight", "d_bias"}, "mean": {"d_x"},
-        "rms_norm": {"d_x", "d_weight"},
+        "linear_without_bias": {"d_x", "d_weight"}, "repeat_heads": {"d_x"}, "rms_norm": {"d_x", "d_weight"},
+        "rotary": {"d_x"}, "split_grouped_heads": {"d_qkv"}, "swiglu": {"d_x", "d_gate"},
         "scaled_scores": {"d_query", "d_key"}, "softmax": {"d_x"}, "split_heads": {"d_qkv"},
         "tied_head": {"d_x", "d_table"}, "weighted_sum": {"d_weights", "d_value"},
     }

@@ -33,17 +33,17 @@ def fitting(body: dict) -> dict:
         for run in body.get("runs", ()):
             sizes = make.get("config", make["settings"])
             settings = {name: sizes[name] for name in ("context", "width", "heads")}
-            vocabulary = sizes.get("vocabulary", make.get("vocabulary"))
-            run["parameters"] = parameter_count(shape_of(vocabulary, blocks=run["blocks"], **settings))
+            run["parameters"] = parameter_count(shape_of(settings | {
+                "vocabulary": sizes.get("vocabulary", make.get("vocabulary")), "blocks": run["blocks"]}))
         for point in body.get("points", ()):
             if "losses" in point:
-                point["parameters"] = parameter_count(shape_of(vocabulary=point["vocabulary"], **make["config"]))
+                point["parameters"] = parameter_count(shape_of(make["config"] | {"vocabulary": point["vocabulary"]}))
                 continue
-            shape = shape_of(**make["config"])
+            shape = shape_of(make["config"])
             make["parameters"], make["bytes_per_token"] = parameter_count(shape), cache_bytes(shape)
             point["cache_bytes"] = cache_bytes(shape) * (point["prompt"] + make["new_tokens"] - 1)
         return finish(body)
-    except (ArithmeticError, LookupError, TypeError, ValueError):
+    except (ArithmeticError, LookupError, TypeError, ValueError, UserError):
         return body
 
 

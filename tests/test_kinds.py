@@ -56,9 +56,9 @@ def module(request, config) -> torch.nn.Module:
     return {"norm": make_norm, "activation": make_activation}[place](config)
 
 
-def operands_of(module: torch.nn.Module, x: torch.Tensor) -> dict[str, np.ndarray]:
+def operands_of(module: torch.nn.Module, x: torch.Tensor, **other: torch.Tensor) -> dict[str, np.ndarray]:
     """What the equations of the module's kind read, with the statistics that the kind makes too."""
-    known = {"x": x.detach().double().numpy(),
+    known = {**{name: one.detach().double().numpy() for name, one in {"x": x, **other}.items()},
              **{name: parameter.detach().double().numpy() for name, parameter in module.named_parameters()}}
     for name, equations in KINDS[module.kind].targets.items():
         if not name.startswith("d_"):
@@ -79,11 +79,13 @@ def test_a_module_computes_what_its_equations_say(module):
     torch.manual_seed(1)
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter)
-    x = torch.randn(5, 24, requires_grad=True)
+    read = {name: torch.randn(5, 24, requires_grad=True) for name in KINDS[module.kind].operands("out")
+            if name not in (*KINDS[module.kind].parameters, *KINDS[module.kind].targets)}
     d_out = torch.randn(5, 24)
-    module(x).backward(d_out)
-    known = operands_of(module, x) | {"d_out": d_out.double().numpy()}
-    made = {"out": module(x), "d_x": x.grad} | {f"d_{name}": p.grad for name, p in module.named_parameters()}
+    out = module(**read)
+    out.backward(d_out)
+    known = operands_of(module, **read) | {"d_out": d_out.double().numpy()}
+    made = {"out": out} | {f"d_{name}": p.grad for name, p in (*read.items(), *module.named_parameters())}
     for target, found in made.items():
         for equations in (KINDS[module.kind].targets[target],
                           *(derived(module.kind, target[2:]).values() if target != "out" else ())):
@@ -208,8 +210,9 @@ def test_rms_norm_and_its_gradients_are_those_of_torch():
 
 
 def test_rms_norm_is_two_files_of_forty_lines():
+    named = {ROOT / "tracer/format/shapes.py", ROOT / "tracer/model/pretrained_config.py"}  # others' models have it
     files = [path for folder in ("tracer", "site_builder", "static", "templates") for path in (ROOT / folder).rglob("*")
-             if path.suffix in (".py", ".md", ".toml", ".js", ".html") and re.search(
+             if path.suffix in (".py", ".md", ".toml", ".js", ".html") and path not in named and re.search(
                  r"(?i)rms.?norm", path.read_text("utf-8"))]
     assert files == [ROOT / "tracer/ops/rms_norm.py", ROOT / "site_builder/languages/rms_norm.md"]
     assert sum(len(path.read_text("utf-8").splitlines()) for path in files) <= 40

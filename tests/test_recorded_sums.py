@@ -53,8 +53,8 @@ def test_a_gradient_of_three_uses_is_added_two_by_two(monkeypatch):
             super().__init__(config)
             self.residual_0 = in_role("attention", AddAgain())
 
-        def forward(self, x, cache=None, allowed=None):
-            y = self.residual_0(x, self.attention(self.norm_1(x), cache, allowed))
+        def forward(self, x, cache=None, allowed=None, places=None):
+            y = self.residual_0(x, self.attention(self.norm_1(x), cache, allowed, places))
             x = self.residual_1(x, y)
             return self.residual_2(x, self.mlp(self.norm_2(x)))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, get_type_hints
 import click
 
 from tracer.cli.outputs import check_output, check_output_file
-from tracer.cli.shared import F, commands, err, needs, out, progress
+from tracer.cli.shared import F, commands, err, flags, needs, out, progress
 from tracer.errors import UserError
 from tracer.format.experiment_fields import MOST_NEW_TOKENS
 from tracer.trainer.settings import (
@@ -56,10 +56,9 @@ def prepare(text: Path | None, output: Path, tokenizer: str) -> None:
 def _setting_options(function: F) -> F:
     kinds = get_type_hints(FitSettings)
     for item in reversed(fields(FitSettings)):
-        name, text = item.name.replace("_", "-"), item.metadata["help"]
-        flags = f"--{name}/--no-{name}" if kinds[item.name] is bool else f"--{name}"
+        text, kind = item.metadata["help"], kinds[item.name]
         shown = "" if "[default" in text else f"  [default: {item.default}]"
-        function = click.option(flags, item.name, type=kinds[item.name], default=None, help=text + shown)(function)
+        function = click.option(flags(item.name, kind), item.name, type=kind, default=None, help=text + shown)(function)
     return function
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.table import Table
 
-from tracer.cli.shared import TEXT, commands, needs, out, together
+from tracer.cli.shared import TEXT, choices, commands, needs, out, together
 from tracer.errors import UserError
-from tracer.model.shapes import LARGEST, SHAPES
+from tracer.format.shapes import LARGEST, SHAPES
 
 if TYPE_CHECKING:  # commands that need no torch import none
     import numpy as np
@@ -26,20 +26,18 @@ SHAPE = together(
     click.option("--like", type=click.Choice(list(SHAPES)), default="gpt2", help="The shape to start from."),
     *(click.option(f"--{name}", type=int, help=f"Instead of that shape's {name}.") for name in SIZES),
     click.option("--dropout", default=0.0, help="Dropout probability."),
-    click.option("--tied/--untied", default=True, help="Whether the token table also makes the logits."),
+    choices(defaults=False),
 )
 
 
 @commands.command()
 @SHAPE
-@click.option("--norm", default="layer_norm", help="Normalisation: a kind of operation, such as layer_norm.")
-@click.option("--activation", default="gelu", help="Activation of the MLP: a kind of operation, such as gelu.")
 @click.option("--batch", default=1, help="Sequences in a batch.")
 @click.option("--length", type=int, help="Tokens of each.  [default: the context]")
 @click.option("--tokens-per-second", type=float, help="Speed of training, for the MFU.")
 @click.option("--peak-flops", type=float, help="What the device can do at most, in operations a second.")
-def parameters(like: str, dropout: float, tied: bool, norm: str, activation: str, batch: int, length: int | None,
-               tokens_per_second: float | None, peak_flops: float | None, **sizes: int | None) -> None:
+def parameters(like: str, dropout: float, batch: int, length: int | None, tokens_per_second: float | None,
+               peak_flops: float | None, **options: Any) -> None:
     """Count a model's parameters, arithmetic and memory without building it."""
     needs("torch")
     from tracer.library import counting
@@ -49,9 +47,9 @@ def parameters(like: str, dropout: float, tied: bool, norm: str, activation: str
         raise UserError("the MFU needs both: give --tokens-per-second and --peak-flops")
     if batch > LARGEST:
         raise UserError(f"--batch must be at most {LARGEST:,}, not {batch}")
-    shape = SHAPES[like] | {name: size for name, size in sizes.items() if size is not None}
-    config = Config(shape["vocabulary"], shape["context"], shape["width"], shape["heads"], shape["blocks"], dropout,
-                    activation=activation, tied=tied, norm=norm)
+    given = {name: value for name, value in options.items() if value is not None}
+    shape: dict[str, Any] = SHAPES[like] | {"dropout": dropout} | given
+    config = Config(**shape)
     length = config.context if length is None else length
     memory = counting.training_memory(config, batch, length)
     share = None
@@ -83,8 +81,8 @@ def _parts_table(config: Config) -> Table:
     table.add_row("one block", f"MLP {mlp / count:.1%} of it", f"{count:,}", str(config.blocks),
                   f"{count * config.blocks:,}", f"{count * config.blocks / total:.1%}")
     table.add_row("all", "", "", "", f"{total:,}", "100.0%")
-    without = parameter_count(config, positions=False)
-    table.add_row("without the position table", "", "", "", f"{without:,}", f"{without / total:.1%}")
+    without = parameter_count(config, looked_up=False)
+    table.add_row("without what is only looked up", "", "", "", f"{without:,}", f"{without / total:.1%}")
     return table
 
 
@@ -101,8 +99,8 @@ def _memory_table(config: Config, memory: TrainingMemory, batch: int, length: in
             ("on top in the backward", "", memory.backward)):
         table.add_row(what, numbers, f"{size:,}")
     table.add_row("training, at most", "", f"{memory.total:,}", end_section=True)
-    table.add_row("cache, a token of a sequence", "2·L·D", f"{cache_bytes(config):,}")
-    table.add_row("cache, a full context", "2·L·D·C", f"{cache_bytes(config) * config.context:,}")
+    table.add_row("cache, a token of a sequence", "2·L·K·D/H", f"{cache_bytes(config):,}")
+    table.add_row("cache, a full context", "2·L·K·D/H·C", f"{cache_bytes(config) * config.context:,}")
     return table
 
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracer.cli.outputs import check_output
-from tracer.cli.shared import TEXT, commands, err, needs, out, progress, together
+from tracer.cli.shared import TEXT, choices, commands, err, needs, out, progress, together
 from tracer.errors import UserError
+from tracer.format.sizes import CHOICES
 from tracer.storage.together import CHECKPOINT
 
 if TYPE_CHECKING:  # ``--help`` needs no torch
@@ -35,8 +36,7 @@ TRAINING = together(
     click.option("--heads", default=2, help="Attention heads a block."),
     click.option("--blocks", default=2, help="Blocks."),
     click.option("--dropout", default=0.1, help="Dropout probability."),
-    click.option("--activation", default="gelu", help="Activation of the MLP: a kind of operation, such as gelu_tanh."),
-    click.option("--norm", default="layer_norm", help="Normalisation: a kind of operation, such as layer_norm."),
+    choices(),
     click.option("--early-updates", type=int, help="Updates after which the model is kept as well, for early.json "
                                                    "[default: 20, or all but one]."),
 )
@@ -107,7 +107,7 @@ def _training_job(options: dict[str, Any]) -> TrainingJob:
     from tracer.model.tokenizer import gpt2
     from tracer.recording.training import TrainingJob
 
-    shape = {name: options[name] for name in ("context", "width", "heads", "blocks", "dropout", "activation", "norm")}
+    shape = {name: options[name] for name in ("context", "width", "heads", "blocks", "dropout", *CHOICES)}
     settings = {name: options[name] for name in ("seed", "updates", "lr")}
     return TrainingJob(options["text"], options["validation_text"],
                        Config(vocabulary=gpt2().vocabulary_size, **shape), TrainingSettings(**settings),

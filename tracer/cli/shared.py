@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from tracer.cli import notes
 from tracer.command_line import SETTINGS
 from tracer.errors import UserError
+from tracer.format.sizes import CHOICES, COMMON
 from tracer.kernels import KernelWarning, pin_kernels
 from tracer.resources import install_command
 
@@ -76,6 +77,25 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
         return function
 
     return add
+
+
+def flags(name: str, kind: type) -> str:
+    """How an option is given: one that is on or off as a pair."""
+    shown = name.replace("_", "-")
+    return f"--{shown}/--{'untied' if name == 'tied' else f'no-{shown}'}" if kind is bool else f"--{shown}"
+
+
+def choices(defaults: bool = True) -> Callable[[F], F]:
+    """Options for what makes a model GPT-2, Llama or something between (`tracer.format.sizes`).
+
+    Without `defaults`, what is not given is None.
+    """
+    options: list[Callable[[F], F]] = []
+    for name, text in CHOICES.items():
+        kind = type(COMMON[name])
+        options.append(click.option(flags(name, kind), name, type=kind, default=COMMON[name] if defaults else None,
+                                    help=text))
+    return together(*options)
 
 
 class _Text(click.ParamType[str]):

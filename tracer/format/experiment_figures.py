@@ -105,7 +105,7 @@ def _recomputed(body: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
         for number, run in enumerate(body["runs"]):
             yield from ((f"runs.{number}.{place}", said, given) for place, said, given in _recomputed_run(run, make))
         return
-    shape = shape_of(**make["config"])
+    shape = shape_of(make["config"])
     yield "make.parameters", make["parameters"], parameter_count(shape)
     yield "make.bytes_per_token", make["bytes_per_token"], cache_bytes(shape)
     for number, point in enumerate(body["points"]):
@@ -118,8 +118,7 @@ def _recomputed(body: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
 
 def _recomputed_run(run: dict[str, Any], make: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
     settings = make["settings"]
-    shape = shape_of(vocabulary=make["vocabulary"], context=settings["context"], width=settings["width"],
-                   heads=settings["heads"], blocks=run["blocks"], norm=settings.get("norm", "layer_norm"))
+    shape = shape_of(settings | {"vocabulary": make["vocabulary"], "blocks": run["blocks"]})
     updates, every = settings["updates"], settings["evaluate_every"]
     stride = -(-updates // POINTS)
     tested = [*range(0, updates, every), updates]

@@ -168,7 +168,7 @@ def recomputed(body: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
     updates, every = settings["updates"], settings["evaluate_every"]
     for number, run in enumerate(body["runs"]):
         yield (f"runs.{number}.parameters", run["parameters"],
-               parameter_count(shape_of(**config, blocks=run["blocks"])))
+               parameter_count(shape_of(config | {"blocks": run["blocks"]})))
         yield f"runs.{number}.curve.update", run["curve"]["update"], [*range(0, updates, every), updates]
 
 

@@ -73,4 +73,4 @@ def initial_recomputed(body: dict[str, Any]) -> Iterator[tuple[str, object, obje
     """Place, what stands there, and what the rest of the experiment gives for it."""
     for number, point in enumerate(body["points"]):
         yield (f"points.{number}.parameters", point["parameters"],
-               parameter_count(shape_of(vocabulary=point["vocabulary"], **body["make"]["config"])))
+               parameter_count(shape_of(body["make"]["config"] | {"vocabulary": point["vocabulary"]})))

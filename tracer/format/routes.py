@@ -11,13 +11,14 @@ from tracer.errors import UserError
 from tracer.format import roles
 from tracer.format.model_steps import check_model_steps
 from tracer.format.route_steps import check_steps
+from tracer.format.sizes import COMMON
 from tracer.format.trace import Array, Operation, Parameter, Pass, Trace
 from tracer.kernels import PINS
 
 NUMBER = (int, float)
 # What `make` must say, key by key; a key with a default may be left out.
 CONFIG = {"vocabulary": int, "context": int, "width": int, "heads": int, "blocks": int, "dropout": NUMBER}
-MORE_CONFIG = {"activation": str, "tied": bool, "norm_eps": NUMBER, "norm": str}
+MORE_CONFIG = {name: NUMBER if type(value) is float else type(value) for name, value in COMMON.items()}
 SETTINGS = {"seed": int, "updates": int, "lr": NUMBER, "beta1": NUMBER, "beta2": NUMBER, "eps": NUMBER,
             "weight_decay": NUMBER}
 BOTH = {"config": dict, "settings": dict, "tokenizer": str, "torch": str, "tiktoken": str,

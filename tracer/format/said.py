@@ -11,11 +11,9 @@ import numpy as np
 
 from tracer.format.roles import ROUTES
 from tracer.format.routes import ids_and_bytes
+from tracer.format.sizes import Shape, parameter_count, shape_of
 from tracer.format.trace import Operation, Trace
 from tracer.ops import KINDS
-
-# What a config says of a model where it says nothing else.
-COMMON = {"norm_eps": 1e-5, "norm": "layer_norm", "activation": "gelu"}
 
 
 def wrongly_said(trace: Trace) -> str:
@@ -47,30 +45,38 @@ def _shape(trace: Trace) -> Iterator[str]:
     blocks = {parameter.block for parameter in trace.parameters if parameter.block is not None}
     if blocks != set(range(config["blocks"])):
         yield f"the blocks are {sorted(blocks)}, make says {config['blocks']}"
+    held = sum(trace.arrays[parameter.arrays["trained"]].size for parameter in trace.parameters)
+    if held != (claimed := parameter_count(shape_of(config))):
+        yield f"its parameters are {held:,} numbers, those of the model that make says are {claimed:,}"
 
 
 def _operations(trace: Trace) -> Iterator[str]:
+    shape = shape_of(trace.make["config"])
     for operation in trace.operations.values():
-        for name, value in _settings(trace, operation).items():
+        for name, value in _settings(trace, operation, shape).items():
             if operation.settings.get(name, value) != value:
                 yield f"operation {operation.id} has {name} {operation.settings[name]}, make says {value}"
         place = KINDS[operation.kind].place
-        if place and operation.kind != (said := trace.make["config"].get(place, COMMON[place])):
+        if place and operation.kind != (said := getattr(shape, place)):
             yield f"operation {operation.id} is a {operation.kind}, make says {said} for the {place}"
         if operation.kind == "scaled_scores" and operation.target == "out":
             heads = trace.arrays[operation.id].shape[0]
-            if heads != trace.make["config"]["heads"]:
-                yield f"operation {operation.id} has {heads} heads, make says {trace.make['config']['heads']}"
+            if heads != shape.heads:
+                yield f"operation {operation.id} has {heads} heads, make says {shape.heads}"
 
 
-def _settings(trace: Trace, operation: Operation) -> dict[str, Any]:
+def _settings(trace: Trace, operation: Operation, shape: Shape) -> dict[str, Any]:
     """The settings that make says for a kind of operation."""
     make = trace.make
     match operation.kind:
         case "dropout":
-            return {"p": make["config"]["dropout"]}
+            return {"p": shape.dropout}
         case kind if KINDS[kind].place == "norm":
-            return {"eps": make["config"].get("norm_eps", COMMON["norm_eps"])}
+            return {"eps": shape.norm_eps}
+        case "rotary":
+            return {"base": shape.rope_base}
+        case "split_grouped_heads":
+            return {"heads": shape.heads, "kv_heads": shape.key_value_heads, "head_width": shape.head_width}
         case "temperature":
             return {"temperature": make.get("temperature")}
         case "adamw":

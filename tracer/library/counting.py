@@ -4,22 +4,11 @@ import math
 from dataclasses import dataclass
 
 from tracer.errors import UserError
-from tracer.format.sizes import FLOAT, cache_bytes, parameter_count, parameter_parts
+from tracer.format.sizes import FLOAT, cache_bytes, flops_per_token, parameter_count, parameter_parts
 from tracer.model.config import Config
 from tracer.ops import KINDS
 
 __all__ = ["cache_bytes", "flops_per_token", "mfu", "parameter_count", "parameter_parts", "training_memory"]
-
-
-def flops_per_token(config: Config, length: int | None = None) -> int:
-    """6N + 12·L·H·Q·T: floating-point operations of forward and backward for one token.
-
-    N: parameters without the position table, which multiplies nothing; Q: width of a head; T: `length`
-    of the sequence, the whole context by default.  (Chowdhery et al. 2022, PaLM, appendix B.)
-    """
-    T = config.context if length is None else length
-    attention = 12 * config.blocks * config.heads * config.head_width * T
-    return 6 * parameter_count(config, positions=False) + attention
 
 
 def mfu(config: Config, tokens_per_second: float, peak_flops: float, length: int | None = None) -> float:
@@ -68,27 +57,34 @@ def training_memory(config: Config, batch: int, length: int | None = None) -> Tr
 def _kept_per_token(config: Config, length: int) -> int:
     """Numbers that autograd keeps of each token.
 
-    Without dropout a block keeps its two norms' inputs and statistics, the inputs of its four products
-    (1 + 1 + 1 + 4 widths), Q, K, V, one log-sum a head, and the input of GELU (4 widths).  With
-    dropout there is no fused attention kernel on a processor: the weights, their mask and their product
-    are kept, `length` numbers a head each, and the two masks of the residual branches.  (A single
-    sequence then keeps 2 widths a block more.)
+    Without dropout a block keeps its two norms' inputs and statistics, the inputs of its products (three widths and
+    what is within the MLP), the fused Q, K, V, one log-sum a head, and what the activation keeps.  Turned queries
+    and keys are others than those of the product.  With dropout there is no fused attention kernel on a processor:
+    Q, K, V of every head are copied, and the weights, their mask and their product are kept, `length` numbers a head
+    each, and the two masks of the residual branches.  (A single sequence then keeps 2 widths a block more.)
     """
-    D, H, dropout = config.width, config.heads, config.dropout > 0
-    norm = _kept_by_norm(config)
-    block = 16 * D + 2 * norm + 3 * H * length if dropout else 14 * D + 2 * norm + H
-    ends = norm + D + config.vocabulary  # the final norm, the head, the logarithms of the probabilities
-    return config.blocks * block + ends + (D if dropout else 0)
+    D, F, H, dropout = config.width, config.hidden_width, config.heads, config.dropout > 0
+    turned = (H + config.key_value_heads) * config.head_width if config.position == "rotary" else 0
+    attention = 5 * D + 3 * H * length if dropout else config.qkv_width + turned + H
+    block = 3 * D + F + attention + 2 * _kept_by(config, "norm", D) + _kept_by(config, "activation", F)
+    return config.blocks * block + _kept_by(config, "norm", D) + D + config.vocabulary + (D if dropout else 0)
 
 
-def _kept_by_norm(config: Config) -> int:
-    """Numbers that autograd keeps of each token in a norm: its input, its statistics, and what stands between."""
-    if config.norm == "layer_norm":  # one kernel
-        return config.width + 2
+KERNELS = {"layer_norm": 2, "gelu": 0, "gelu_tanh": 0}  # numbers kept of each token beside the input
+
+
+def _kept_by(config: Config, place: str, width: int) -> int:
+    """Numbers that autograd keeps of each token in a norm or an activation: its inputs, and what stands between.
+
+    What it makes is the input of a product, and counted there.
+    """
+    kind = KINDS[getattr(config, place)]
+    if kind.name in KERNELS:
+        return width + KERNELS[kind.name]
     import torch
 
-    kind = KINDS[config.norm]
-    own = {name: torch.ones(config.width, requires_grad=True) for name in kind.parameters}
+    own = {name: torch.ones(width, requires_grad=True) for name in kind.parameters}
+    read = {name: torch.ones(1, width, requires_grad=True) for name in kind.operands("out") if name not in own}
     held: dict[int, int] = {}
 
     def note(tensor: torch.Tensor) -> torch.Tensor:
@@ -96,10 +92,10 @@ def _kept_by_norm(config: Config) -> int:
             held[tensor.untyped_storage().data_ptr()] = tensor.numel()
         return tensor
 
+    settings = {"eps": config.norm_eps} if place == "norm" else {}
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        made = kind.in_torch(torch.ones(1, config.width, requires_grad=True), **own,
-                          **dict.fromkeys(kind.settings("out"), config.norm_eps))
-    del made  # until here, no memory was used twice
+        made = kind.in_torch(**read, **own, **settings)  # kept until here: no memory is used twice
+    held.pop(made.untyped_storage().data_ptr(), None)
     return sum(held.values())
 
 
@@ -109,12 +105,15 @@ def _backward_numbers(config: Config, tokens: int, kept: int) -> int:
     The caller holds the logits all the while.  The gradient that the shared table gets from the head waits
     for the one from the embedding.
     """
-    V, D = config.vocabulary, config.width
+    V, D, F = config.vocabulary, config.width, config.hidden_width
     logits, table, waiting = tokens * V, V * D, V * D if config.tied else 0
     softmax = kept + 3 * logits  # logits, the gradient of the loss, the gradient of the logits
     head = kept + logits + tokens * D + table  # the logarithms are free by now
-    mlp = kept + waiting + 3 * tokens * D + 4 * D * D
-    # The backward of the tanh form of GELU has two temporary arrays of 4 widths, that of the exact form has one.
-    gelu = kept + waiting + (6 if config.dropout else 7) * tokens * D if config.activation == "gelu_tanh" else 0
+    own = 0 if config.tied else table  # the gradient of a head of its own is there from now on
+    # What the last norm and the head kept is free; the gradient of what is within the MLP comes, then that of `down`.
+    mlp = kept + waiting + own + tokens * (F - _kept_by(config, "norm", D)) + D * F
+    # The backward of the tanh form of GELU has two temporary arrays, and that of a product by a gate.
+    arrays = 2 if config.gated or config.activation == "gelu_tanh" else 1
+    activation = mlp - D * F + tokens * ((arrays - 1) * F - (D if config.dropout else 0))
     embedding = logits + 2 * waiting + table
-    return max(softmax, head, mlp, gelu, embedding)
+    return max(softmax, head, mlp, activation, embedding)

@@ -13,9 +13,10 @@ from torch.nn import functional as F
 
 from tracer.model.config import Config
 from tracer.model.kv_cache import LayerCache
+from tracer.model.llama_layers import Rotation, rotate
 from tracer.ops import KINDS
 
-Affine = tuple[Tensor, Tensor]  # weight and bias
+Affine = tuple[Tensor, Tensor | None]  # weight and bias
 
 
 @dataclass(slots=True)
@@ -27,36 +28,52 @@ class FusedBlock:
     """
 
     heads: int
+    kv_heads: int
     head_width: int
     dropout: float  # 0 outside training
     norm: Callable[..., Tensor]
-    activation: Callable[[Tensor], Tensor]
+    activation: Callable[..., Tensor]
     norm_1: dict[str, Tensor]
     norm_2: dict[str, Tensor]
     qkv: Affine
     projection: Affine
     up: Affine
     down: Affine
+    gate: Affine | None = None
 
-    def __call__(self, x: Tensor, cache: LayerCache | None = None, allowed: Tensor | None = None) -> Tensor:
-        """(B, T, D) → (B, T, D).  `allowed`: (B, 1, T, S), where the causal mask alone is not enough."""
-        x = x + self._attention(self.norm(x, **self.norm_1), cache, allowed)
-        hidden = self.activation(F.linear(self.norm(x, **self.norm_2), *self.up))
-        return x + self._dropped(F.linear(hidden, *self.down))
+    def __call__(self, x: Tensor, cache: LayerCache | None = None, allowed: Tensor | None = None,
+                 places: Tensor | Rotation | None = None) -> Tensor:
+        """(B, T, D) → (B, T, D).  `allowed`: (B, 1, T, S), where the causal mask alone is not enough.
 
-    def _attention(self, x: Tensor, cache: LayerCache | None, allowed: Tensor | None) -> Tensor:
+        `places`: the rotation of the positions, where they are rotary.
+        """
+        x = x + self._attention(self.norm(x, **self.norm_1), cache, allowed, places)
+        return x + self._dropped(F.linear(self._activated(self.norm(x, **self.norm_2)), *self.down))
+
+    def _activated(self, x: Tensor) -> Tensor:
+        gate = () if self.gate is None else (F.linear(x, *self.gate),)
+        return self.activation(F.linear(x, *self.up), *gate)                            # (B, T, F)
+
+    def _attention(self, x: Tensor, cache: LayerCache | None, allowed: Tensor | None,
+                   places: Tensor | Rotation | None) -> Tensor:
         B, T, D = x.shape
-        parts = F.linear(x, *self.qkv).view(B, T, 3, self.heads, self.head_width)
-        new = parts.permute(2, 0, 3, 1, 4)                                              # (3, B, H, T, D/H)
-        if cache is None:
-            query, key, value = new.unbind()
+        if self.kv_heads == self.heads:
+            parts = F.linear(x, *self.qkv).view(B, T, 3, self.heads, self.head_width)
+            query, *new = parts.permute(2, 0, 3, 1, 4)                                  # (3, B, H, T, D/H)
         else:
-            query, (key, value) = new[0], cache.append(new[1:]).unbind()                # (B, H, T or S, D/H)
+            heads = F.linear(x, *self.qkv).view(B, T, -1, self.head_width).transpose(1, 2)
+            query, *new = heads.split([self.heads, self.kv_heads, self.kv_heads], dim=1)  # (B, H or K, T, D/H)
+        key, value = new
+        if isinstance(places, tuple):
+            query, key = rotate(query, places), rotate(key, places)
+        if cache is not None:
+            key, value = cache.append(key, value)                                       # (B, H or K, S, D/H)
         S = key.size(2)
         if allowed is None and 1 < T < S:  # the kernel's own causal mask starts at the first key
             allowed = causal(T, S, query.device)
         heads = F.scaled_dot_product_attention(query, key, value, attn_mask=allowed, dropout_p=self.dropout,
-                                               is_causal=allowed is None and T > 1)     # (B, H, T, D/H)
+                                               is_causal=allowed is None and T > 1,
+                                               enable_gqa=self.kv_heads < self.heads)   # (B, H, T, D/H)
         return self._dropped(F.linear(heads.transpose(1, 2).reshape(B, T, D), *self.projection))
 
     def _dropped(self, x: Tensor) -> Tensor:
@@ -75,8 +92,8 @@ def _layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
     return torch.layer_norm(x, (x.size(-1),), weight, bias, eps)
 
 
-def activation(config: Config) -> Callable[[Tensor], Tensor]:
-    """The activation that the config names."""
+def activation(config: Config) -> Callable[..., Tensor]:
+    """The activation that the config names, a function of x, and of the gate where it is gated."""
     kernels: dict[str, Callable[[Tensor], Tensor]] = {"gelu": F.gelu, "gelu_tanh": _tanh_gelu}
     return kernels.get(config.activation) or KINDS[config.activation].in_torch
 

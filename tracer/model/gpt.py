@@ -29,7 +29,6 @@ from tracer.model.layers import (
     Dropout,
     Embedding,
     LastPosition,
-    Linear,
     Mean,
     Positions,
     ScaledScores,
@@ -39,8 +38,10 @@ from tracer.model.layers import (
     WeightedSum,
     in_role,
     make_activation,
+    make_linear,
     make_norm,
 )
+from tracer.model.llama_layers import RepeatHeads, Rotary, Rotation, SplitGroupedHeads, rotation
 
 
 @runtime_checkable
@@ -55,10 +56,17 @@ class Attention(nn.Module):
 
     def __init__(self, config: Config):
         super().__init__()
-        D, feature = config.width, ("feature", config.width)
+        feature = ("feature", config.width)
         weights = ("head", "query_position", "key_position")
-        self.qkv = in_role("query_key_value", Linear(feature, ("qkv", 3 * D)))
-        self.split = SplitHeads(config.heads, config.head_width)
+        self.qkv = in_role("query_key_value", make_linear(config, feature, ("qkv", config.qkv_width)))
+        group = config.heads // config.key_value_heads
+        self.split = (SplitHeads(config.heads, config.head_width) if group == 1 else
+                      SplitGroupedHeads(config.heads, config.key_value_heads, config.head_width))
+        rotary = config.position == "rotary"
+        self.query_rotary, self.key_rotary = (
+            in_role(role, Rotary(config.head_width, config.rope_base)) if rotary else None for role in ("query", "key"))
+        self.key_repeat, self.value_repeat = (
+            in_role(role, RepeatHeads(group)) if group > 1 else None for role in ("key", "value"))
         self.key_cache, self.value_cache = in_role("key", AppendRows()), in_role("value", AppendRows())
         self.scores = ScaledScores()
         self.mask = CausalMask()
@@ -66,13 +74,18 @@ class Attention(nn.Module):
         self.weights_dropout = in_role("attention_weights", Dropout(config.dropout, weights))
         self.weighted_sum = WeightedSum()
         self.concatenate = ConcatenateHeads(config.head_width)
-        self.projection = in_role("attention_output", Linear(feature, feature))
+        self.projection = in_role("attention_output", make_linear(config, feature, feature))
         self.dropout = in_role("attention_output", Dropout(config.dropout, ("position", "feature")))
 
-    def forward(self, x: Tensor, cache: LayerCache | None = None, allowed: Tensor | None = None) -> Tensor:
-        query, key, value = self.split(self.qkv(x))                         # (B, H, T, D/H) each
+    def forward(self, x: Tensor, cache: LayerCache | None = None, allowed: Tensor | None = None,
+                positions: Tensor | Rotation | None = None) -> Tensor:
+        query, key, value = self.split(self.qkv(x))                         # (B, H or K, T, D/H) each
+        if self.query_rotary is not None and self.key_rotary is not None:
+            query, key = self.query_rotary(query, positions), self.key_rotary(key, positions)
         if cache is not None:
-            key, value = self._with_cached(cache, key, value)               # (B, H, S, D/H) each
+            key, value = self._with_cached(cache, key, value)               # (B, H or K, S, D/H) each
+        if self.key_repeat is not None and self.value_repeat is not None:
+            key, value = self.key_repeat(key), self.value_repeat(value)     # (B, H, S, D/H) each
         scores = self.scores(query, key)                                    # (B, H, T, S)
         if allowed is not None:
             scores = self.mask(scores, allowed)
@@ -84,25 +97,38 @@ class Attention(nn.Module):
 
     def _with_cached(self, cache: LayerCache, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         past_key, past_value = cache.so_far()
-        cache.append(torch.stack((key, value)))
+        cache.append(key, value)
         if past_key.size(2) == 0:
             return key, value
         return self.key_cache(past_key, key), self.value_cache(past_value, value)
 
 
 class MLP(nn.Module):
-    """Two linear layers with GELU between, at each position by itself: (B, T, D) → (B, T, D)."""
+    """Two linear maps with an activation between, at each position by itself: (B, T, D) → (B, T, D).
+
+    A gated activation reads a third one, of the same x.
+    """
 
     def __init__(self, config: Config):
         super().__init__()
-        feature, hidden = ("feature", config.width), ("hidden", 4 * config.width)
-        self.up = in_role("mlp_up", Linear(feature, hidden))
-        self.gelu = make_activation(config)
-        self.down = in_role("mlp_down", Linear(hidden, feature))
+        feature, hidden = ("feature", config.width), ("hidden", config.hidden_width)
+        self.gate = in_role("mlp_gate", make_linear(config, feature, hidden)) if config.gated else None
+        self.up = in_role("mlp_up", make_linear(config, feature, hidden))
+        activation = make_activation(config)
+        self.gated, self.gelu = (activation if config.gated else None), (None if config.gated else activation)
+        self.down = in_role("mlp_down", make_linear(config, hidden, feature))
         self.dropout = in_role("mlp_output", Dropout(config.dropout, ("position", "feature")))
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.dropout(self.down(self.gelu(self.up(x))))               # (B, T, D) → (B, T, 4D) → (B, T, D)
+        return self.dropout(self.down(self._activated(x)))                  # (B, T, D) → (B, T, F) → (B, T, D)
+
+    def _activated(self, x: Tensor) -> Tensor:
+        made: Tensor
+        if self.gate is not None and self.gated is not None:
+            made = self.gated(self.up(x), gate=self.gate(x))
+        elif self.gelu is not None:
+            made = self.gelu(self.up(x))
+        return made                                                         # (B, T, F)
 
 
 class Block(nn.Module):
@@ -120,18 +146,21 @@ class Block(nn.Module):
         self.mlp = MLP(config)
         self.residual_2 = in_role("mlp", Add())
 
-    def forward(self, x: Tensor, cache: LayerCache | None = None, allowed: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, cache: LayerCache | None = None, allowed: Tensor | None = None,
+                places: Tensor | Rotation | None = None) -> Tensor:
+        """`places`: where positions are rotary, the positions; of a fused block the rotation by them."""
         if not self.explicit:
-            return self.fused()(x, cache, allowed)
-        x = self.residual_1(x, self.attention(self.norm_1(x), cache, allowed))
+            return self.fused()(x, cache, allowed, places)
+        x = self.residual_1(x, self.attention(self.norm_1(x), cache, allowed, places))
         return self.residual_2(x, self.mlp(self.norm_2(x)))
 
     def fused(self) -> FusedBlock:
         """The same function in a few kernels, with the parameters and the mode of now."""
         config, attention, mlp = self.config, self.attention, self.mlp
-        products = (attention.qkv, attention.projection, mlp.up, mlp.down)
-        return FusedBlock(config.heads, config.head_width, config.dropout if self.training else 0.0, norm(config),
-                          activation(config), own_parameters(self.norm_1), own_parameters(self.norm_2),
+        products = (attention.qkv, attention.projection, mlp.up, mlp.down, *filter(None, [mlp.gate]))
+        return FusedBlock(config.heads, config.key_value_heads, config.head_width,
+                          config.dropout if self.training else 0.0, norm(config), activation(config),
+                          own_parameters(self.norm_1), own_parameters(self.norm_2),
                           *((m.weight, m.bias) for m in products))
 
 
@@ -141,7 +170,10 @@ def own_parameters(module: nn.Module) -> dict[str, Tensor]:
 
 
 class GPT(nn.Module):
-    """Token ids to logits, and with targets the loss.  Radford et al. 2019, with dropout and exact GELU."""
+    """Token ids to logits, and with targets the loss.  Radford et al. 2019, with dropout and exact GELU.
+
+    Choices of the config make it Llama (Touvron et al. 2023), or something between.
+    """
 
     parameter_axes = {"head_table": ("row", "feature")}
     # The chapter that each part of the model belongs to; a part not named here is one of its own.
@@ -154,8 +186,9 @@ class GPT(nn.Module):
         self.config = config
         self.positions = Positions()
         self.token_embedding = in_role("token", Embedding(config.vocabulary, config.width))
-        self.position_embedding = in_role("position", Embedding(config.context, config.width))
-        self.embedding_sum = in_role("embedding", Add())
+        learned = config.position == "learned"
+        self.position_embedding = in_role("position", Embedding(config.context, config.width)) if learned else None
+        self.embedding_sum = in_role("embedding", Add()) if learned else None
         self.embedding_dropout = in_role("embedding", Dropout(config.dropout, ("position", "feature")))
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.blocks))
         self.final_norm = in_role("final", make_norm(config))
@@ -198,14 +231,12 @@ class GPT(nn.Module):
         """
         T, past = ids.size(1), 0 if cache is None else cache.length
         self._check_length(past + T, cache)
-        tokens = self.token_embedding(ids)                                    # (B, T, D)
-        places = self._places(ids, past, padding)                             # (T, D) or (B, T, D)
-        x = self.embedding_dropout(self.embedding_sum(tokens, places))        # (B, T, D)
+        x, places = self._embedded(ids, past, padding)                        # (B, T, D)
         layers: Iterable[LayerCache | None] = [None] * len(self.blocks) if cache is None else cache.layers
         forms: Iterable[Callable[..., Tensor]] = blocks or self.blocks
         allowed = None if padding is None else seen(padding, T, past + T)     # (B, 1, T, S)
         for block, layer in zip(forms, layers, strict=True):
-            x = block(x, layer, allowed)
+            x = block(x, layer, allowed, places)
         x = self.final_norm(x)
         if targets is None:
             last = self.last_position(x) if self.explicit else x[:, -1:]      # (B, 1, D)
@@ -224,14 +255,29 @@ class GPT(nn.Module):
         if cache is not None and length > cache.capacity:
             raise UserError(f"{length} tokens do not fit a cache of {cache.capacity}: make a larger one")
 
-    def _places(self, ids: Tensor, past: int, padding: Tensor | None) -> Tensor:
-        """The rows of the position table for `ids`, of which the first stands at position `past`."""
-        if padding is not None:  # each row counts from its own first token
-            places = torch.arange(past, past + ids.size(1), device=ids.device) - padding.unsqueeze(1)
-            return self.position_embedding(places.clamp(min=0))               # (B, T, D)
-        if self.explicit:
-            return self.position_embedding(self.positions(ids, past))         # (T, D)
-        return self.position_embedding.weight[past:past + ids.size(1)]        # (T, D)
+    def _embedded(self, ids: Tensor, past: int, padding: Tensor | None) -> tuple[Tensor, Tensor | Rotation | None]:
+        """What goes into the blocks (B, T, D), and what they need to know of the positions.
+
+        The first of `ids` stands at position `past`.
+        """
+        tokens = self.token_embedding(ids)                                    # (B, T, D)
+        if self.position_embedding is not None and self.embedding_sum is not None:
+            if padding is None and not self.explicit:
+                rows = self.position_embedding.weight[past:past + ids.size(1)]      # (T, D)
+            else:
+                rows = self.position_embedding(self._positions(ids, past, padding))  # (T, D) or (B, T, D)
+            return self.embedding_dropout(self.embedding_sum(tokens, rows)), None
+        positions = self._positions(ids, past, padding)
+        places = positions if self.explicit else rotation(positions, self.config.head_width, self.config.rope_base,
+                                                          tokens.dtype)
+        return self.embedding_dropout(tokens), places
+
+    def _positions(self, ids: Tensor, past: int, padding: Tensor | None) -> Tensor:
+        """Of each id: (T,), or (B, T) where each row counts from its own first token."""
+        if padding is None:
+            return self.positions(ids, past)
+        places = torch.arange(past, past + ids.size(1), device=ids.device) - padding.unsqueeze(1)
+        return places.clamp(min=0)
 
     def crop_context(self, context: int) -> None:
         """Keep the first `context` positions only; a shorter context is cheaper.  Changes the model in place.
@@ -242,9 +288,9 @@ class GPT(nn.Module):
             raise UserError(f"a context of {self.config.context} can be cropped to 1 … {self.config.context} "
                             f"positions, not to {context}")
         self.config = replace(self.config, context=context)
-        table = self.position_embedding
-        table.weight = nn.Parameter(table.weight.detach()[:context].clone())
-        table.num_embeddings = context
+        if (table := self.position_embedding) is not None:
+            table.weight = nn.Parameter(table.weight.detach()[:context].clone())
+            table.num_embeddings = context
 
     def parameter_count(self) -> int:
         """Independent trainable numbers; the table that embeds and predicts counts once."""
@@ -274,7 +320,7 @@ def initialise(model: GPT, std: float = 0.02) -> None:
     for module in model.modules():
         if isinstance(module, nn.Linear | nn.Embedding):
             nn.init.normal_(module.weight, std=std)
-        if isinstance(module, nn.Linear):
+        if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
     nn.init.normal_(model.output_table, std=std)
     for block in model.modules():

@@ -130,9 +130,10 @@ class OfKind(nn.Module):
             start = torch.ones if name == "weight" else torch.zeros
             self.register_parameter(name, nn.Parameter(start([axes[axis] for axis in along])))
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, **more: Tensor) -> Tensor:
+        """`more`: what the kind reads beside x, by name."""
         parameters = {name: getattr(self, name) for name in self.parameter_axes}
-        return KINDS[self.kind].in_torch(x, **parameters, **self.settings)
+        return KINDS[self.kind].in_torch(x, **more, **parameters, **self.settings)
 
 
 def make_norm(config: Config) -> nn.Module:
@@ -145,15 +146,30 @@ def make_norm(config: Config) -> nn.Module:
 class Linear(nn.Linear):
     kind = "linear"
 
-    def __init__(self, inputs: tuple[str, int], outputs: tuple[str, int]):
+    def __init__(self, inputs: tuple[str, int], outputs: tuple[str, int], bias: bool = True):
         """`inputs` and `outputs`: the name and the length of the axis."""
-        super().__init__(inputs[1], outputs[1])
+        super().__init__(inputs[1], outputs[1], bias)
         self.axes = ("position", outputs[0])
         out_axis = outputs[0] if outputs[0] != inputs[0] else "output"
-        self.parameter_axes = {"weight": (out_axis, inputs[0]), "bias": (outputs[0],)}
+        self.parameter_axes = {"weight": (out_axis, inputs[0])} | ({"bias": (outputs[0],)} if bias else {})
 
     def forward(self, x: Tensor) -> Tensor:
         return products.linear(x, self.weight, self.bias)  # (B, T, in) → (B, T, out)
+
+
+class LinearWithoutBias(Linear):
+    kind = "linear_without_bias"
+
+    def __init__(self, inputs: tuple[str, int], outputs: tuple[str, int]):
+        super().__init__(inputs, outputs, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return products.linear(x, self.weight)  # (B, T, in) → (B, T, out)
+
+
+def make_linear(config: Config, inputs: tuple[str, int], outputs: tuple[str, int]) -> Linear:
+    """A linear map with a bias or without, as the config says."""
+    return Linear(inputs, outputs) if config.bias else LinearWithoutBias(inputs, outputs)
 
 
 class SplitHeads(nn.Module):
@@ -254,7 +270,7 @@ def make_activation(config: Config) -> nn.Module:
     own = {module.kind: module for module in (GELU, TanhGELU)}
     if config.activation in own:
         return own[config.activation]()
-    return OfKind(config.activation, {"position": config.context, "hidden": 4 * config.width}, {})
+    return OfKind(config.activation, {"position": config.context, "hidden": config.hidden_width}, {})
 
 
 class LastPosition(nn.Module):

@@ -1,7 +1,8 @@
-"""GPT-2 checkpoints of the Hugging Face kind: a folder with ``config.json`` and weights, read and written.
+"""Checkpoints of GPT-2 and Llama of the Hugging Face kind: ``config.json`` and weights, read and written.
 
-Their linear layers (Conv1D) keep weights as (input, output), torch's as (output, input): those are
-turned.  Names and layout: Radford et al. 2019's own checkpoints, as Hugging Face converted them.
+GPT-2's linear layers (Conv1D) keep weights as (input, output), torch's as (output, input): those are
+turned.  Names and layout: Radford et al. 2019's own checkpoints, as Hugging Face converted them.  Llama keeps queries,
+keys and values in three matrices, which are one here.
 """
 
 import json
@@ -9,7 +10,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,35 +18,60 @@ import torch
 from torch import Tensor, nn
 
 from tracer.errors import UserError
+from tracer.format.shapes import GPT2_SHAPES
 from tracer.model.config import Config
 from tracer.model.finite import all_finite
 from tracer.model.gpt import GPT
 from tracer.model.pretrained_config import CONFIG, dropouts, read_config, their_config
 from tracer.model.pretrained_files import WEIGHTS, installed, read_json, read_tensors, weight_files
-from tracer.model.shapes import GPT2_SHAPES
 from tracer.storage.atomic import write_atomically
 
-PREFIX = "transformer."
 # What stands before a name: of a model with a head, of one that was compiled, of one that was trained in parallel.
-PREFIXES = re.compile(r"^(?:(?:transformer|_orig_mod|module)\.)*")
+PREFIXES = re.compile(r"^(?:(?:transformer|model|_orig_mod|module)\.)*")
 HEAD = "lm_head.weight"
-# Old files hold the causal mask too; a model with two heads has the one of the language model as well.
-IGNORED = re.compile(r".*\.attn\.(?:masked_)?bias|multiple_choice_head\..*")
+# Old files hold the causal mask or the angles too; a model with two heads has the one of the language model as well.
+IGNORED = re.compile(r".*\.attn\.(?:masked_)?bias|.*\.rotary_emb\.inv_freq|multiple_choice_head\..*")
 VOCABULARY = GPT2_SHAPES["gpt2"]["vocabulary"]
 LARGEST_PADDED = 51_200  # 50,257 rounded up to a multiple of 1,024, the largest that is in use
 
-OUTSIDE = {"token_embedding.weight": "wte.weight", "position_embedding.weight": "wpe.weight",
-           "final_norm.weight": "ln_f.weight", "final_norm.bias": "ln_f.bias"}
-IN_BLOCK = {"norm_1": "ln_1", "attention.qkv": "attn.c_attn", "attention.projection": "attn.c_proj",
-            "norm_2": "ln_2", "mlp.up": "mlp.c_fc", "mlp.down": "mlp.c_proj"}
+
+@dataclass(frozen=True)
+class Format:
+    """Their names of our modules.  `blocks`: what stands before the number of a block; `turned`: see above."""
+
+    family: str
+    prefix: str
+    blocks: str
+    outside: dict[str, str]
+    in_block: dict[str, tuple[str, ...]]
+    turned: bool
+
+
+GPT2 = Format("GPT-2", "transformer.", "h", {
+    "token_embedding": "wte", "position_embedding": "wpe", "final_norm": "ln_f",
+}, {
+    "norm_1": ("ln_1",), "attention.qkv": ("attn.c_attn",), "attention.projection": ("attn.c_proj",),
+    "norm_2": ("ln_2",), "mlp.up": ("mlp.c_fc",), "mlp.down": ("mlp.c_proj",),
+}, turned=True)
+LLAMA = Format("Llama", "model.", "layers", {"token_embedding": "embed_tokens", "final_norm": "norm"}, {
+    "norm_1": ("input_layernorm",),
+    "attention.qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    "attention.projection": ("self_attn.o_proj",), "norm_2": ("post_attention_layernorm",),
+    "mlp.gate": ("mlp.gate_proj",), "mlp.up": ("mlp.up_proj",), "mlp.down": ("mlp.down_proj",),
+}, turned=False)
+
+
+def format_of(config: Config) -> Format:
+    """The format that has words for the model, if one has."""
+    return LLAMA if config.position == "rotary" else GPT2
 
 
 def from_pretrained(name: str | Path, dropout: float | None = None) -> GPT:
-    """A GPT-2 from a folder, or by name from the local Hugging Face cache; nothing is downloaded.
+    """A GPT-2 or a Llama from a folder, or by name from the local Hugging Face cache; nothing is downloaded.
 
     float32, in eval mode, not explicit.  `dropout`: for further training; by default the checkpoint's.  Where it
     has three different ones, which this model cannot, it is 0, and training without having chosen is refused.
-    Raises `UserError` when nothing is there, for a config that is no GPT-2's, and for a parameter that is
+    Raises `UserError` when nothing is there, for a config of another model, and for a parameter that is
     missing, unknown, there twice, of another shape or not of finite floating-point numbers.
     """
     folder = find_folder(name)
@@ -53,7 +79,7 @@ def from_pretrained(name: str | Path, dropout: float | None = None) -> GPT:
     stored = _Stored(folder, config)
     stored.check_blocks(config.blocks)
     model = _shapes_alone(config, folder)
-    state = {ours: stored.take(theirs, parameter.shape, turned)
+    state = {ours: stored.take_all(pieces(model, ours, theirs), parameter.shape, turned)
              for (ours, theirs, turned), parameter in zip(names(model), model.parameters(), strict=True)}
     stored.check_nothing_is_left(state)
     model.load_state_dict(state, assign=True)
@@ -105,8 +131,10 @@ def save_pretrained(model: GPT, folder: str | Path) -> None:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     parameters = dict(model.named_parameters())
-    weights = {theirs if theirs == HEAD else PREFIX + theirs: turn(parameters[ours].detach(), turned).contiguous()
-               for ours, theirs, turned in names(model)}
+    prefix = format_of(model.config).prefix
+    weights = {name if name == HEAD else prefix + name: turn(part, turned).contiguous()
+               for ours, theirs, turned in names(model)
+               for name, part in _cut(parameters[ours].detach(), pieces(model, ours, theirs))}
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".model.", suffix=".tmp")
     os.close(handle)
     try:
@@ -119,17 +147,30 @@ def save_pretrained(model: GPT, folder: str | Path) -> None:
     write_atomically(folder / CONFIG, (json.dumps(said, indent=2) + "\n").encode())
 
 
-def names(model: GPT) -> Iterator[tuple[str, str, bool]]:
-    """Of every parameter: our name, theirs without the prefix, and whether it is stored turned."""
+def names(model: GPT) -> Iterator[tuple[str, tuple[str, ...], bool]]:
+    """Of every parameter: our name, theirs without the prefix, several where it is cut, and whether it is turned."""
+    own = format_of(model.config)
     for ours, parameter in model.named_parameters():
+        module, _, kind = ours.rpartition(".")
         if ours == "head_table":
-            yield ours, HEAD, False
-        elif ours in OUTSIDE:
-            yield ours, OUTSIDE[ours], False
+            yield ours, (HEAD,), False
+        elif module in own.outside:
+            yield ours, (f"{own.outside[module]}.{kind}",), False
         else:
-            _, number, rest = ours.split(".", 2)
-            module, kind = rest.rsplit(".", 1)
-            yield ours, f"h.{number}.{IN_BLOCK[module]}.{kind}", parameter.dim() == 2
+            _, number, module = module.split(".", 2)
+            yield (ours, tuple(f"{own.blocks}.{number}.{name}.{kind}" for name in own.in_block[module]),
+                   own.turned and parameter.dim() == 2)
+
+
+def pieces(model: GPT, ours: str, theirs: tuple[str, ...]) -> dict[str, int]:
+    """Their names of a parameter → how many of its rows each has: queries, keys, values, or all."""
+    shape = model.get_parameter(ours).shape
+    kept = model.config.key_value_heads * model.config.head_width
+    return dict(zip(theirs, (model.config.width, kept, kept) if len(theirs) > 1 else (shape[0],), strict=True))
+
+
+def _cut(tensor: Tensor, into: dict[str, int]) -> Iterator[tuple[str, Tensor]]:
+    return zip(into, tensor.split([*into.values()]), strict=True)
 
 
 def turn(tensor: Tensor, turned: bool) -> Tensor:
@@ -164,7 +205,7 @@ class _Stored:
     """The tensors of a checkpoint's files, under their names without the prefix, each taken once."""
 
     def __init__(self, folder: Path, config: Config):
-        self.folder, self.tied = folder, config.tied
+        self.folder, self.tied, self.own = folder, config.tied, format_of(config)
         self.tensors: dict[str, Tensor] = {}
         self.taken: set[int] = set()  # where in memory the parameters begin
         files = weight_files(folder)
@@ -181,7 +222,7 @@ class _Stored:
 
     def check_blocks(self, blocks: int) -> None:
         """Raises `UserError` before a model is made with far more blocks than the files have."""
-        if (name := f"h.{blocks - 1}.ln_1.weight") not in self.tensors:
+        if (name := f"{self.own.blocks}.{blocks - 1}.{self.own.in_block['norm_1'][0]}.weight") not in self.tensors:
             raise self._missing(name)
         if blocks > len(self.tensors):
             raise UserError(f"{self.folder} holds {len(self.tensors)} parameters, too few for the {blocks} blocks of "
@@ -189,6 +230,11 @@ class _Stored:
 
     def _missing(self, name: str) -> UserError:
         return UserError(f"{self.folder}: parameter {name} is missing: is the checkpoint whole, and its config?")
+
+    def take_all(self, names: dict[str, int], shape: torch.Size, turned: bool) -> Tensor:
+        """The tensor of `shape` of which each name has so many rows."""
+        parts = [self.take(name, torch.Size((rows, *shape[1:])), turned) for name, rows in names.items()]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def take(self, name: str, shape: torch.Size, turned: bool) -> Tensor:
         """The tensor `name` as a contiguous float32 one of `shape`, turned when that is how it is stored."""
@@ -214,11 +260,13 @@ class _Stored:
     def check_nothing_is_left(self, state: dict[str, Tensor]) -> None:
         """Raises `UserError` for a tensor that no parameter took, and for a head that a tied model must not have."""
         table = state["token_embedding.weight"]
-        if self.tied and HEAD in self.tensors and not torch.equal(self.take(HEAD, table.shape, False), table):
-            raise UserError(f"{self.folder}: parameter {HEAD} differs from wte.weight, though config.json says that "
+        own_head = self.tied and HEAD in self.tensors
+        if own_head and not torch.equal(self.take(HEAD, table.shape, False), table):
+            table_name = f"{self.own.outside['token_embedding']}.weight"
+            raise UserError(f"{self.folder}: parameter {HEAD} differs from {table_name}, though config.json says that "
                             "they are tied: set tie_word_embeddings to false")
         if left := list(self.tensors):
-            raise UserError(f"{self.folder}: parameter {_shown(left[0])} is none of GPT-2's by config.json"
+            raise UserError(f"{self.folder}: parameter {_shown(left[0])} is none of {self.own.family}'s by config.json"
                             + (f", nor are {len(left) - 1} others" if left[1:] else "")
                             + ": use the checkpoint of a language model alone")
 

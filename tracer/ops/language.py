@@ -96,10 +96,10 @@ class Kind:
 
     @property
     def parameters(self) -> dict[str, list[Node]]:
-        """What a module of the kind holds itself → its index: all that ``out`` reads beside ``x`` and other outputs."""
+        """What a module of the kind holds itself → its index: what ``out`` reads that is the same at every place."""
         reads = [read for equation in self.targets["out"] for read in equation.reads]
-        defined = {"x", *self.targets, *(equation.name for equation in self.targets["out"])}
-        return {name: index for name, index in reads if name not in defined}
+        defined = {*self.targets, *(equation.name for equation in self.targets["out"])}
+        return {name: index for name, index in reads if name not in defined and ELLIPSIS not in index}
 
     def operands(self, target: str) -> list[str]:
         """Names that `target` reads but does not define, in order of appearance."""

@@ -9,6 +9,13 @@ LINEAR = define(
     differentiate=("x", "weight", "bias"),
 )
 
+LINEAR_WITHOUT_BIAS = define(
+    "linear_without_bias",
+    "torch.nn.Linear with bias=False: y = x Wᵀ",
+    "out[..., o] = sum(d, x[..., d] * weight[o, d])",
+    differentiate=("x", "weight"),
+)
+
 TIED_HEAD = define(
     "tied_head",
     "Press and Wolf 2017: the token table is also the output matrix",

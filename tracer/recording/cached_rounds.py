@@ -31,7 +31,8 @@ class CachedRounds:
     def run(self, number: int, ids: list[int], tokens: str, uniform: Tensor) -> None:
         """Record round `number` with the cache; the first round only fills it."""
         prefix = f"round{number}"
-        full = {f"{block}.{part}": f"{prefix}.{block}.split.{part}" for block in self._attentions() for part in PARTS}
+        full = {f"{block}.{part}": f"{prefix}.{block}.{self._made_by(part)}" for block in self._attentions()
+                for part in PARTS}
         if number == 1:
             with torch.no_grad():
                 self.model(torch.tensor([ids]), cache=self.cache)
@@ -44,6 +45,10 @@ class CachedRounds:
             self._add_pass(prefix, ids, tokens, uniform)
             self._compare(prefix)
         self.full = full
+
+    def _made_by(self, part: str) -> str:
+        """What a cache keeps of a full pass: of rotary positions, keys after they were turned."""
+        return f"{part}_rotary" if part == "key" and self.model.config.position == "rotary" else f"split.{part}"
 
     def _attentions(self) -> list[str]:
         return [f"blocks.{n}.attention" for n in range(self.model.config.blocks)]

@@ -12,7 +12,7 @@ from tracer.format.budget import AN_OPERATION, COMPARING, MOST_MEMORY, MOST_WORK
 from tracer.format.decode import MOST_HELD
 from tracer.format.files import INLINE_LIMIT
 from tracer.format.routes import MOST_BLOCKS, MOST_ROUNDS, MOST_SHOWN
-from tracer.format.sizes import parameter_count
+from tracer.format.sizes import parameter_count, parameter_parts
 from tracer.model.config import Config
 from tracer.ops import KINDS, expand_ellipsis
 from tracer.ops.cost import BLOCK, PAIR, evaluation_cost
@@ -146,11 +146,14 @@ def forecast_set(config: Config, training: Forecast, generation: Forecast, long:
 
 def _pass(made: Forecast, config: Config, length: int, times: float, head: bool = True) -> None:
     """A forward pass over `length` positions: what its blocks hold, and what recomputing it takes."""
-    T, D, H, V = length, config.width, config.heads, config.vocabulary
-    for size, many in ((T * D, 12), (3 * T * D, 1), (4 * T * D, 2), (H * T * T, 4), (H * T * D // H, 3)):
+    T, D, F, H, V = length, config.width, config.hidden_width, config.heads, config.vocabulary
+    grouped, rotary = config.key_value_heads < H, config.position == "rotary"
+    for size, many in ((T * D, 15 + 2 * grouped + 2 * rotary), (T * config.qkv_width, 1), (T * F, 2 + config.gated),
+                       (H * T * T, 4)):
         made.hold(size, many * times * config.blocks)
         made.work += 250 * size * many * times * config.blocks
-    made.work += times * config.blocks * (800 * 4 * T * D + 24 * T * D * D)
+    block = sum(part.count for part in parameter_parts(config) if part.name.startswith("block"))
+    made.work += times * config.blocks * (800 * T * F + 2 * T * block)
     made.operations += round(times * (20 * config.blocks + 12))
     made.json += times * (20 * config.blocks + 12) * 400
     if head:
@@ -159,11 +162,9 @@ def _pass(made: Forecast, config: Config, length: int, times: float, head: bool 
 
 def _parameters(made: Forecast, config: Config, times: float) -> None:
     """All but the token table, `times` over."""
-    D = config.width
-    made.hold(config.context * D, times)
-    norms = 2 * len(KINDS[config.norm].parameters)
-    for size in (3 * D * D, D * D, 4 * D * D, 4 * D * D, (9 + norms) * D):
-        made.hold(size, times * config.blocks)
+    for part in parameter_parts(config):
+        if part.name != "token table":
+            made.hold(part.count, times * part.times)
 
 
 # What is said of it ------------------------------------------------------------------------------------

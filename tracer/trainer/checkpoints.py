@@ -9,7 +9,7 @@ from torch import nn
 
 from tracer.errors import UserError
 from tracer.model.checkpoint_parts import check_moments, check_parameters, check_scaler, config_of, exact
-from tracer.model.config import Config
+from tracer.model.config import CHOICES, Config
 from tracer.model.gpt import GPT
 from tracer.model.sealed import Damaged, OfAnotherFormat, load_sealed, refused, seal_of, sealed_bytes
 from tracer.model.text_tokenizer import TextTokenizer
@@ -19,7 +19,8 @@ from tracer.trainer.settings import BEST, LAST, FitSettings, make_settings
 
 FORMAT = "two-routes/run/3"
 SHAPE = ("vocabulary", "context", "width", "heads", "blocks")
-KINDS = ("activation", "norm")  # settings too, but of a model that was read the one that it came with holds
+# Settings too, but of a model that was read what it came with holds.
+CHOSEN = tuple(item.name for item in fields(FitSettings) if item.name in CHOICES)
 
 
 @dataclass
@@ -87,9 +88,9 @@ def _from_body(body: dict[str, Any], folder: Path) -> RunCheckpoint:
           optimizer=dict, scaler=dict, update=int, best=float | None, best_update=int | None)
     config, tokenizer = config_of(body["config"]), tokenizer_from_json(body["tokenizer"])
     kinds = {name: kind for name, kind in get_type_hints(FitSettings).items() if name != "output"}
-    said = {name: getattr(FitSettings, name) for name in KINDS} | body["settings"]  # older runs say neither
+    said = {name: getattr(FitSettings, name) for name in CHOSEN} | body["settings"]  # older runs do not say all
     settings = make_settings(exact(said, "settings", **kinds) | {"output": str(folder)})
-    held = SHAPE[1:] if settings.pretrained else SHAPE[1:] + KINDS
+    held = SHAPE[1:] if settings.pretrained else SHAPE[1:] + CHOSEN
     exact(body["files"], "files", **dict.fromkeys(SPLITS, str))
     if any(getattr(config, name) != getattr(settings, name) for name in held):
         raise Damaged("its config and its settings have different shapes")
@@ -110,12 +111,12 @@ def find_run(source: Path) -> Path | None:
     return source if source.is_file() and seal_of(source) == FORMAT else None  # a pipe or a device may have no end
 
 
-def check_shape(saved: Config, wanted: Config, where: Path, kinds: bool = True) -> None:
+def check_shape(saved: Config, wanted: Config, where: Path, choices: bool = True) -> None:
     """Raises `UserError` that names the first setting in which a run and its checkpoint differ in shape.
 
-    `kinds`: whether the kinds of operation are settings of the run.
+    `choices`: whether what is chosen beside the sizes is a setting of the run.
     """
-    for name in SHAPE + KINDS * kinds:
+    for name in SHAPE + CHOSEN * choices:
         before, now = getattr(saved, name), getattr(wanted, name)
         if before != now:
             raise UserError(f"{where} has {name} {before}, the settings say {now}: resume with {name} {before}, or "

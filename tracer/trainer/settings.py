@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from tracer.errors import UserError
-from tracer.model.config import check_kind
-from tracer.model.shapes import LARGEST
-from tracer.ops.registry import kinds_for
+from tracer.format.shapes import LARGEST
+from tracer.model.config import CHOICES, COMMON, check_kind
 from tracer.resources import RECIPES
 
 SETTINGS, LAST, BEST = "settings.toml", "last.pt", "best.pt"  # in the folder of a run
@@ -37,15 +36,21 @@ class FitSettings:
 
     data: str = _setting("data", "Folder of prepared data.")
     output: str = _setting("run", "Folder of the run: settings, log, checkpoints.")
-    pretrained: str = _setting("", "GPT-2 checkpoint to start from, a folder or a name; its width, heads, "
-                               "blocks, activation and norm hold.  [default: from scratch]")
+    pretrained: str = _setting("", "GPT-2 checkpoint to start from, a folder or a name; its shape "
+                               "holds, but for the context.  [default: from scratch]")
     context: int = _setting(64, "Tokens of one window.")
     width: int = _setting(128, "Width of the residual stream.")
     heads: int = _setting(4, "Attention heads a block.")
     blocks: int = _setting(4, "Blocks.")
     dropout: float = _setting(0.0, "Dropout probability.")
-    activation: str = _setting("gelu", f"Activation of the MLP, one of {', '.join(kinds_for('activation'))}.")
-    norm: str = _setting("layer_norm", f"Normalisation, one of {', '.join(kinds_for('norm'))}.")
+    activation: str = _setting(COMMON["activation"], CHOICES["activation"])
+    norm: str = _setting(COMMON["norm"], CHOICES["norm"])
+    bias: bool = _setting(COMMON["bias"], CHOICES["bias"])
+    tied: bool = _setting(COMMON["tied"], CHOICES["tied"])
+    kv_heads: int = _setting(COMMON["kv_heads"], CHOICES["kv_heads"])
+    hidden: int = _setting(COMMON["hidden"], CHOICES["hidden"])
+    position: str = _setting(COMMON["position"], CHOICES["position"])
+    rope_base: float = _setting(COMMON["rope_base"], CHOICES["rope_base"])
     updates: int = _setting(2000, "Updates of the parameters.")
     batch: int = _setting(12, "Windows of one micro-batch.")
     accumulation: int = _setting(1, "Micro-batches of one update, over all processes.")
@@ -77,7 +82,8 @@ class FitSettings:
         for name in ("context", "width", "heads", "blocks", "updates", "batch", "accumulation", "evaluate_every",
                      "save_every"):
             _check(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")
-        for name in ("lr", "lr_end", "warmup", "eps", "weight_decay", "clip", "threads", "peak_tflops"):
+        for name in ("kv_heads", "hidden", "lr", "lr_end", "warmup", "eps", "weight_decay", "clip", "threads",
+                     "peak_tflops"):
             _check(name, getattr(self, name), getattr(self, name) >= 0, "at least 0")
         check_threads(self.threads)
         for name in ("dropout", "beta1", "beta2"):

@@ -12,7 +12,7 @@ from tracer.model.config import Config
 from tracer.model.gpt import GPT
 from tracer.model.optimizer import decays
 from tracer.model.pretrained import drop_padding, from_pretrained
-from tracer.trainer.checkpoints import RunCheckpoint, check_shape, load_run
+from tracer.trainer.checkpoints import CHOSEN, RunCheckpoint, check_shape, load_run
 from tracer.trainer.corpus import Corpus, check_same_files, check_same_tokenizer
 from tracer.trainer.processes import Processes
 from tracer.trainer.settings import LAST, SETTINGS, FitSettings
@@ -40,9 +40,9 @@ def make_model(settings: FitSettings, data: Corpus, saved: RunCheckpoint | None,
         check(model.config, settings)
         return model
     config = Config(data.tokenizer.vocabulary_size, settings.context, settings.width, settings.heads, settings.blocks,
-                    settings.dropout, settings.activation, norm=settings.norm)
+                    settings.dropout, **{name: getattr(settings, name) for name in CHOSEN})
     if saved:
-        check_shape(saved.config, config, Path(settings.output) / LAST, kinds=not settings.pretrained)
+        check_shape(saved.config, config, Path(settings.output) / LAST, choices=not settings.pretrained)
         config = replace(saved.config, dropout=settings.dropout)
     check(config, settings)
     return GPT(config, explicit=False)

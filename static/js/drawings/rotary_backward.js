@@ -1,0 +1,3 @@
+// The gradient of turned arrows: turned back by the same angles.
+
+export { draw, moves, suits } from "drawings/rotary";

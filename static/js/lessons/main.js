@@ -1,0 +1,21 @@
+// What a lesson starts with: its tools, its exercises, and what was read.
+
+import { all, byId } from "dom";
+import { follow } from "embed";
+import { exercises } from "lessons/exercise";
+import { marks } from "lessons/marks";
+import { TOOLS } from "toolbox";
+
+/** @type {PageData} */
+const page = JSON.parse(byId("page", HTMLScriptElement).text);
+window.twoRoutes.start(() => {
+  follow();
+  exercises(page.words);
+  marks(page.words);
+  for (const place of all(document, "[data-tool]")) {
+    const { tool = "", start = "{}" } = place.dataset;
+    const prefix = `tool.${tool}.`;
+    const words = Object.fromEntries(Object.entries(page.words).filter(([name]) => name.startsWith(prefix)).map(([name, word]) => [name.slice(prefix.length), word]));
+    TOOLS[tool]?.mount(place, JSON.parse(start), { words, kinds: page.kinds ?? {} });
+  }
+});
