@@ -19,7 +19,7 @@ import jinja2
 from site_builder.compiled import compiled, formulas
 from site_builder.controls import controls, home_data, lesson_data
 from site_builder.experiments import read_experiments, tell
-from site_builder.experiments_page import shown
+from site_builder.experiments_page import experiments_data, shown
 from site_builder.frame import language_links, page_links
 from site_builder.home import EXAMPLE, chapter_lists, class_tours, route_card, states
 from site_builder.language import Language, languages
@@ -216,8 +216,8 @@ def _write_experiments(site: _Site) -> None:
     experiments = read_experiments(site.traces)
     for language in languages().values() if experiments else ():
         (title, lead), found = tell(experiments, language)
-        site.page("experiments.html", "experiments.html", language, title=title, lead=lead,
-                  experiments=shown(found, language))
+        site.page("experiments.html", "experiments.html", language, title=title, lead=lead, entry=ENTRY,
+                  experiments=shown(found, language), script_data=experiments_data(found, ROOT))
 
 
 def _write_home(site: _Site, language: Language, told: dict[str, _Told]) -> None:

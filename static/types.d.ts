@@ -116,6 +116,8 @@ interface PageData {
   root: string;
   words: Words;
   tour?: Stop[];
+  /** Whether it is the page of experiments. */
+  experiments?: boolean;
   /** What tools evaluate: by kind the equations of what it makes. */
   kinds?: Record<string, Equation[]>;
 }

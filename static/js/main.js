@@ -1,7 +1,9 @@
-// What a page with pictures starts with: a route's player, the two routes of the home page, or steps within a page.
+// What a page with pictures starts with: a route's player, the two routes of the home page, steps within a page, or
+// what moves on the page of experiments.
 
 import { byId } from "dom";
 import { asked, embed, follow } from "embed";
+import { startExperiments } from "experiments";
 import { startHome } from "home";
 import { Player } from "player";
 import { Store } from "store";
@@ -15,6 +17,8 @@ if (page.route) {
     if (asked("embed")) embed();
     document.documentElement.classList.toggle("presenting", asked("present"));
   });
+} else if (page.experiments) {
+  window.twoRoutes.start(startExperiments);
 } else {
   window.twoRoutes.start(() => {
     follow();

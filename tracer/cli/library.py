@@ -166,7 +166,8 @@ def _read_by_model(source: str, text: str | None) -> tuple[list[Text], str]:
     needs("torch", "tiktoken")
     import numpy as np
 
-    from tracer.cli.open_model import attention_weights, load_model, repeated_texts, tokenizer_of
+    from tracer.cli.open_model import load_model, tokenizer_of
+    from tracer.library.attention_maps import attention_weights, repeated_texts
 
     model = load_model(source)
     if text is None:
