@@ -57,6 +57,11 @@ def tell(experiments: list[Figures], language: Language) -> tuple[tuple[str, str
     return say("experiments: lead", {})[:2], told
 
 
+def experiment_title(one: Figures, language: Language) -> str:
+    """What an experiment is called on its page."""
+    return tell([one], language)[1][0]["what"][0]
+
+
 def fixed(value: float, places: int) -> str:
     """`places` decimals, thousands separators, a true minus sign."""
     return f"{value:,.{places}f}".replace("-", "−")

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from site_builder.experiments import experiment_title
 from site_builder.language import Language
 from site_builder.lesson_figures import Figures, computed
 from site_builder.lessons import Exercise, Lesson, Piece, exercise
@@ -130,6 +131,8 @@ def _shown(language: Language, lesson: Lesson, piece: Piece, figures: Figures, t
             return Shown("prose", html=render(piece.body, figures))
         case "step":
             return _step(piece, figures, titles)
+        case "experiment":
+            return _experiment(language, piece, figures)
         case "code":
             return Shown("code", html=highlighted(listing(*piece.words)), title=render(piece.body, figures),
                          address=" · ".join(piece.words))
@@ -149,6 +152,16 @@ def _step(piece: Piece, figures: Figures, titles: Titles) -> Shown:
     of = f"&of={step}" if chosen and "of=" not in chosen else ""  # most steps are called as what they make
     address = f"{route}.html#step={quote(step, safe='')}{of}" + (f"&{chosen}" if chosen else "")
     return Shown("step", html=render(piece.body, figures), title=titles[route][step], address=address)
+
+
+def _experiment(language: Language, piece: Piece, figures: Figures) -> Shown:
+    """One experiment within the lesson, as the page of experiments has it."""
+    name = piece.words[0]
+    found = figures["experiments"].get(name)
+    if not found:
+        raise UserError(f"there is no experiment {name}: {', '.join(figures['experiments'])}")
+    title = experiment_title(found, language)
+    return Shown("step", html=render(piece.body, figures), title=title, address=f"experiments.html#experiment={name}")
 
 
 def _start(language: Language, tool: str, said: str = "{}") -> str:
