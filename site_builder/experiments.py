@@ -59,7 +59,8 @@ def tell(experiments: list[Figures], language: Language) -> tuple[tuple[str, str
 
 def experiment_title(one: Figures, language: Language) -> str:
     """What an experiment is called on its page."""
-    return tell([one], language)[1][0]["what"][0]
+    title: str = tell([one], language)[1][0]["what"][0]
+    return title
 
 
 def fixed(value: float, places: int) -> str:
