@@ -23,8 +23,10 @@ from site_builder.experiments_page import experiments_data, shown
 from site_builder.frame import language_links, page_links
 from site_builder.home import EXAMPLE, chapter_lists, class_tours, route_card, states
 from site_builder.language import Language, languages
+from site_builder.lesson_figures import EXPERIMENTS as LESSON_EXPERIMENTS
 from site_builder.lesson_figures import Figures
 from site_builder.lesson_figures import figures as lesson_figures
+from site_builder.lesson_pages import Course
 from site_builder.lesson_pages import pages as lesson_pages
 from site_builder.lessons import lessons
 from site_builder.modules import ENTRY, LESSON_ENTRY, modules_script, policy
@@ -78,7 +80,9 @@ def build(traces: Path, output: Path) -> Path:
 def _write_site(traces: Path, folder: Path) -> None:
     (folder / "data").mkdir()
     more = [route for route in MORE_ROUTES if newest(traces / f"{route}.json").exists()]
-    site = _Site(traces, folder, (*ROUTES, *more), bool(experiment_files(traces)))
+    experiments = {path.stem for path in experiment_files(traces)}
+    has_course = experiments >= LESSON_EXPERIMENTS and set(more) == set(MORE_ROUTES)
+    site = _Site(traces, folder, (*ROUTES, *more), bool(experiments), has_course)
     jobs: list[Callable[[], tuple[Origin | None, dict[str, _Told]] | None]] = [
         *(partial(_write_route, site, route) for route in site.routes), partial(_write_experiments, site)]
     written = [one for one in _side_by_side(jobs) if one is not None]
@@ -87,7 +91,8 @@ def _write_site(traces: Path, folder: Path) -> None:
         of_routes = {route: told[language.code] for route, (_, told) in zip(site.routes, written, strict=True)}
         _write_home(site, language, of_routes)
         _write_class_page(site, language, of_routes)
-        _write_course(site, language, of_routes)
+        if site.has_course:
+            _write_course(site, language, of_routes)
     site.write("index.html", "index.html", languages=list(languages().values()))
     styles = [language.style for language in languages().values()]
     styles += [(STATIC / "css" / f"{name}.css").read_text(encoding="utf-8") for name in STYLES]
@@ -129,12 +134,13 @@ class _Site:
     folder: Path
     routes: tuple[str, ...]
     has_experiments: bool
+    has_course: bool  # the lessons speak of the recordings that come along with the program, and of all its experiments
 
     def page(self, path: str, template: str, language: Language, **context: object) -> None:
         """Write a page of one language."""
         strings, name = Strings(language), Path(path).stem
         self.write(f"{language.code}/{path}", template, language=language, words=strings, root=ROOT,
-                   page_links=page_links(name, self.routes, self.has_experiments, strings),
+                   page_links=page_links(name, self.routes, self.has_experiments, self.has_course, strings),
                    language_links=language_links(name, language), **context)
 
     def write(self, path: str, template: str, **context: object) -> None:
@@ -195,14 +201,15 @@ def _write_class_page(site: _Site, language: Language, told: dict[str, _Told]) -
 def _write_course(site: _Site, language: Language, told: dict[str, _Told]) -> None:
     """The lessons, the page that lists them, and all of them on one page for paper."""
     known = lesson_figures(language, {route: one.figures for route, one in told.items()}, read_experiments(site.traces))
-    course = lesson_pages(lessons(language), known, {route: one.titles for route, one in told.items()})
-    strings = Strings(language)
-    for before, lesson, after in zip([None, *course[:-1]], course, [*course[1:], None], strict=True):
-        site.page(lesson.file, "lesson.html", language, lesson=lesson, before=before, after=after, total=len(course),
-                  entry=LESSON_ENTRY, script_data=lesson_data(ROOT, strings, lesson.tools))
-    site.page("course.html", "course.html", language, lessons=course, entry=LESSON_ENTRY,
+    titles = {route: one.titles for route, one in told.items()}
+    course, strings = Course(lesson_pages(language, lessons(language), known, titles)), Strings(language)
+    every = [None, *course.lessons, None]
+    for before, lesson, after in zip(every, course.lessons, every[2:], strict=False):
+        site.page(lesson.file, "lesson.html", language, lesson=lesson, before=before, after=after, total=course.count,
+                  printed=False, entry=LESSON_ENTRY, script_data=lesson_data(ROOT, strings, lesson.tools))
+    site.page("course.html", "course.html", language, course=course, entry=LESSON_ENTRY,
               script_data=lesson_data(ROOT, strings, []))
-    site.page("course-print.html", "course-print.html", language, lessons=course)
+    site.page("course-print.html", "course-print.html", language, course=course, printed=True)
 
 
 def _write_experiments(site: _Site) -> None:

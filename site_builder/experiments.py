@@ -57,6 +57,12 @@ def tell(experiments: list[Figures], language: Language) -> tuple[tuple[str, str
     return say("experiments: lead", {})[:2], told
 
 
+def experiment_title(one: Figures, language: Language) -> str:
+    """What an experiment is called on its page."""
+    title: str = tell([one], language)[1][0]["what"][0]
+    return title
+
+
 def fixed(value: float, places: int) -> str:
     """`places` decimals, thousands separators, a true minus sign."""
     return f"{value:,.{places}f}".replace("-", "−")

@@ -72,9 +72,10 @@ class Reader:
 
 @dataclass
 class Shown:
-    """One experiment; `said` and `reading` are (title, HTML, HTML of what is often misread)."""
+    """One experiment by its `id`; `said` and `reading` are (title, HTML, HTML of what is often misread)."""
 
     kind: str
+    id: str
     said: tuple[str, str, str]
     reading: tuple[str, str, str]
     pictures: list[Picture]  # the last one of a cache experiment follows the table
@@ -111,7 +112,7 @@ def experiments_data(told: list[Figures], root: str) -> dict[str, Any] | None:
 def _common(one: Figures, strings: Strings, gap: str) -> dict[str, Any]:
     about = strings("experiments.conditions", torch=one["torch"], machine=one["machine"], threads=one["threads"])
     kernels = strings("experiments.kernels" if one["kind"] in ("depth", "cache") else "experiments.repeatable")
-    return {"said": one["what"], "reading": one["reading"], "conditions": about + gap + kernels,
+    return {"id": one["id"], "said": one["what"], "reading": one["reading"], "conditions": about + gap + kernels,
             "switches": [f"{name} = {_setting(value)}" for name, value in one["conditions"].items()]}
 
 

@@ -27,9 +27,10 @@ class LanguageLink:
     is_here: bool
 
 
-def page_links(page: str, routes: tuple[str, ...], has_experiments: bool, strings: Strings) -> list[Link]:
+def page_links(page: str, routes: tuple[str, ...], has_experiments: bool, has_course: bool,
+               strings: Strings) -> list[Link]:
     """Every page of the site, in order."""
-    pages = ["index", "course", *routes, *(["experiments"] if has_experiments else [])]
+    pages = ["index", *(["course"] if has_course else []), *routes, *(["experiments"] if has_experiments else [])]
     return [Link(f"{one}.html", strings(NAMES.get(one, one)), one == page) for one in pages]
 
 

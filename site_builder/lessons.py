@@ -11,6 +11,10 @@
     What to look at.
     ```
 
+    ```experiment induction
+    What it shows.
+    ```
+
     ```code tracer/model/gpt.py Block.forward
     What the lines do.
     ```
@@ -40,9 +44,10 @@ from tracer.resources import LANGUAGES
 
 ORDER = Path(__file__).with_name("lessons.toml")
 FOLDER = "lessons"  # in that of a language
-FENCES = ("step", "code", "tool", "exercise")
+FENCES = ("step", "experiment", "code", "tool", "exercise")
 _FENCE = re.compile(r"^```(\w+)(.*)$")
-_WORDS_A_MINUTE, _SIGNS_A_MINUTE, _MINUTES_OF_A_FENCE = 220, 350, {"step": 0.5, "code": 0.7, "tool": 1, "exercise": 1}
+_WORDS_A_MINUTE, _SIGNS_A_MINUTE = 220, 350
+_MINUTES_OF_A_FENCE = {"step": 0.5, "experiment": 1, "code": 0.7, "tool": 1, "exercise": 1}
 _CJK = re.compile("[㐀-鿿]")
 
 
@@ -94,7 +99,7 @@ class Lesson:
     def minutes(self) -> int:
         """How long reading it takes, with a hand on everything."""
         text = " ".join([self.lead, *(piece.body for piece in self.pieces if piece.kind == "prose")])
-        signs, words = len(_CJK.findall(text)), len(re.findall(r"[A-Za-z']+", _CJK.sub(" ", text)))
+        signs, words = len(_CJK.findall(text)), len(re.findall(r"[^\W\d_]+", _CJK.sub(" ", text)))
         fences = sum(_MINUTES_OF_A_FENCE.get(piece.kind, 0) for piece in self.pieces)
         return max(1, round(words / _WORDS_A_MINUTE + signs / _SIGNS_A_MINUTE + fences))
 
@@ -175,7 +180,7 @@ def _fenced(path: Path, line: int, fence: re.Match[str], body: str) -> Piece:
     if kind not in FENCES:
         raise UserError(f"{path}:{line}: ```{kind} is none of {', '.join(FENCES)}")
     words = (rest.split(maxsplit=1) if kind == "tool" else rest.split())
-    least, most = {"step": (2, 3), "code": (1, 2), "tool": (1, 2), "exercise": (0, 0)}[kind]
+    least, most = {"step": (2, 3), "experiment": (1, 1), "code": (1, 2), "tool": (1, 2), "exercise": (0, 0)}[kind]
     if not least <= len(words) <= most:
         raise UserError(f"{path}:{line}: ```{kind} has {len(words)} words behind it: see site_builder/lessons.py")
     if kind == "tool":

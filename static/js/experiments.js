@@ -20,6 +20,14 @@ export function startExperiments() {
   for (const box of all(document, "[data-readers]")) chooseReader(box);
 }
 
+/** The experiment that the address names, in view; within another page it stands alone. */
+export function showAsked() {
+  const name = new URLSearchParams(location.hash.slice(1)).get("experiment");
+  const section = all(document, "[data-experiment]").find(({ dataset }) => dataset.experiment === name);
+  section?.classList.add("asked");
+  section?.scrollIntoView();
+}
+
 /** The matrices, readings and marks of a moment. */
 class Slider {
   /** @param {HTMLElement} box */

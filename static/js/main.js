@@ -3,7 +3,7 @@
 
 import { byId } from "dom";
 import { asked, embed, follow } from "embed";
-import { startExperiments } from "experiments";
+import { showAsked, startExperiments } from "experiments";
 import { startHome } from "home";
 import { Player } from "player";
 import { Store } from "store";
@@ -18,7 +18,11 @@ if (page.route) {
     document.documentElement.classList.toggle("presenting", asked("present"));
   });
 } else if (page.experiments) {
-  window.twoRoutes.start(startExperiments);
+  window.twoRoutes.start(() => {
+    startExperiments();
+    showAsked();
+    if (asked("embed")) embed();
+  });
 } else {
   window.twoRoutes.start(() => {
     follow();

@@ -14,8 +14,6 @@ window.twoRoutes.start(() => {
   marks(page.words);
   for (const place of all(document, "[data-tool]")) {
     const { tool = "", start = "{}" } = place.dataset;
-    const prefix = `tool.${tool}.`;
-    const words = Object.fromEntries(Object.entries(page.words).filter(([name]) => name.startsWith(prefix)).map(([name, word]) => [name.slice(prefix.length), word]));
-    TOOLS[tool]?.mount(place, JSON.parse(start), { words, kinds: page.kinds ?? {} });
+    TOOLS[tool]?.mount(place, JSON.parse(start), { say: (key) => page.words[`tool.${tool}.${key}`] ?? key, kinds: page.kinds ?? {} });
   }
 });

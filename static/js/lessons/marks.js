@@ -8,7 +8,7 @@ const NAME = "course";
 /** @typedef {{ read: string[], right: string[] }} Marks */
 
 /** @returns {Marks} */
-export function marked() {
+function marked() {
   try {
     const { read = [], right = [] } = JSON.parse(kept(NAME) ?? "{}");
     return { read: [...read].map(String), right: [...right].map(String) };

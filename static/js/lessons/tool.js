@@ -3,7 +3,7 @@
 import { h } from "dom";
 import { Computation } from "evaluate";
 
-/** @typedef {{ words: Words, kinds: Record<string, Equation[]> }} Workshop */
+/** `say`: the tool's own words. @typedef {{ say: (key: string) => string, kinds: Record<string, Equation[]> }} Workshop */
 /** @typedef {(element: HTMLElement, start: any, workshop: Workshop) => void} Mount */
 /** Numbers with their shape, row by row. @typedef {{ shape: number[], values: number[] }} Numbers */
 
@@ -27,7 +27,7 @@ export function made(equations, operands, shape, settings = {}) {
 }
 
 /** @param {number[]} shape @param {number[]} index */
-export function flat(shape, index) {
+function flat(shape, index) {
   return index.reduce((at, i, axis) => at * shape[axis] + i, 0);
 }
 
@@ -54,7 +54,8 @@ export function field(value, label, set) {
 
 /** The number that a text says, whichever minus and decimal sign; null where it is none. @param {string} text */
 export function typed(text) {
-  const plain = text.trim().replaceAll("\u2212", "-").replace(/^([+-]?\d+),(\d+)$/, "$1.$2").replaceAll(/(?<=\d),(?=\d{3}\b)/g, "");
+  const signed = text.trim().replaceAll("\u2212", "-");
+  const plain = /^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$/.test(signed) ? signed.replaceAll(",", "") : signed.replace(/^([+-]?\d+),(\d+)$/, "$1.$2");
   return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain) && Number.isFinite(Number(plain)) ? Number(plain) : null;
 }
 

@@ -9,16 +9,16 @@ import { field, made, matrix, said, toggle } from "lessons/tool";
  * @param {{ tokens?: number[][], names?: string[], masked?: boolean, divided?: boolean }} start
  * @param {import("lessons/tool").Workshop} workshop
  */
-export function mount(element, start, { words, kinds }) {
+export function mount(element, start, { say, kinds }) {
   const tokens = (start.tokens ?? [[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0]]).map((row) => [...row]);
   const names = tokens.map((_, i) => start.names?.[i] ?? `t${i}`);
   const state = { masked: start.masked ?? true, divided: start.divided ?? true, row: tokens.length - 1 };
   const results = h("div", { class: "matrices", "aria-live": "polite" });
-  const redraw = () => results.replaceChildren(...draw(tokens, names, state, { words, kinds }));
+  const redraw = () => results.replaceChildren(...draw(tokens, names, state, { say, kinds }));
   const features = tokens[0].map((_, d) => String(d));
-  const input = matrix({ title: words.tokens, rows: names, columns: features, values: tokens,
+  const input = matrix({ title: say("tokens"), rows: names, columns: features, values: tokens,
     cell: (i, d) => field(tokens[i][d], `${names[i]}, ${d}`, (value) => { tokens[i][d] = value; redraw(); }) });
-  const which = h("span", { class: "pick", role: "group", "aria-label": words.row }, h("span", {}, words.row), ...names.map((name, i) => {
+  const which = h("span", { class: "pick", role: "group", "aria-label": say("row") }, h("span", {}, say("row")), ...names.map((name, i) => {
     const button = h("button", { type: "button", class: "chip", "aria-pressed": String(i === state.row) }, name);
     button.addEventListener("click", () => {
       state.row = i;
@@ -28,8 +28,8 @@ export function mount(element, start, { words, kinds }) {
     return button;
   }));
   element.replaceChildren(h("div", { class: "controls" }, input, h("div", { class: "switches" },
-    toggle(words.masked, state.masked, (isOn) => { state.masked = isOn; redraw(); }),
-    toggle(words.divided, state.divided, (isOn) => { state.divided = isOn; redraw(); }), which)), results);
+    toggle(say("masked"), state.masked, (isOn) => { state.masked = isOn; redraw(); }),
+    toggle(say("divided"), state.divided, (isOn) => { state.divided = isOn; redraw(); }), which)), results);
   redraw();
 }
 
@@ -39,7 +39,7 @@ export function mount(element, start, { words, kinds }) {
  * @param {{ masked: boolean, divided: boolean, row: number }} state
  * @param {import("lessons/tool").Workshop} workshop
  */
-function draw(tokens, names, { masked, divided, row }, { words, kinds }) {
+function draw(tokens, names, { masked, divided, row }, { say, kinds }) {
   const [T, d] = [tokens.length, tokens[0].length];
   const x = { shape: [1, T, d], values: tokens.flat() };
   const scaled = made(kinds.scaled_scores, { query: x, key: x }, [1, T, T]);
@@ -50,9 +50,9 @@ function draw(tokens, names, { masked, divided, row }, { words, kinds }) {
   const rows = (/** @type {import("lessons/tool").Numbers} */ { values }, /** @type {number} */ n) => Array.from({ length: T }, (_, i) => values.slice(i * n, (i + 1) * n));
   const terms = names.map((_, j) => `${said(weights.values[row * T + j], 2)} × (${tokens[j].map((value) => said(value, 2)).join(", ")})`);
   return [
-    matrix({ title: words[divided ? "scores" : "undivided"], rows: names, columns: names, values: rows(seen, T), lit: [row] }),
-    matrix({ title: words.weights, rows: names, columns: names, values: rows(weights, T), digits: 2, lit: [row] }),
-    matrix({ title: words.out, rows: names, columns: tokens[0].map((_, n) => String(n)), values: rows(out, d), digits: 2, lit: [row] }),
+    matrix({ title: say(divided ? "scores" : "undivided"), rows: names, columns: names, values: rows(seen, T), lit: [row] }),
+    matrix({ title: say("weights"), rows: names, columns: names, values: rows(weights, T), digits: 2, lit: [row] }),
+    matrix({ title: say("out"), rows: names, columns: tokens[0].map((_, n) => String(n)), values: rows(out, d), digits: 2, lit: [row] }),
     h("p", { class: "working" }, `${names[row]}: ${terms.join(" + ")} = (${rows(out, d)[row].map((value) => said(value, 2)).join(", ")})`),
   ];
 }

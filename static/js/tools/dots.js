@@ -24,7 +24,7 @@ function normals(seed) {
  * @param {{ width?: number, divided?: boolean, seed?: number }} start
  * @param {import("lessons/tool").Workshop} workshop
  */
-export function mount(element, start, { words, kinds }) {
+export function mount(element, start, { say, kinds }) {
   const state = { power: Math.log2(start.width ?? 4), divided: start.divided ?? false, seed: start.seed ?? 1 };
   const results = h("div", { "aria-live": "polite" });
   const redraw = () => {
@@ -44,14 +44,14 @@ export function mount(element, start, { words, kinds }) {
     for (const score of scores) counts[Math.min(BINS - 1, Math.max(0, Math.round((score / most + 1) / 2 * (BINS - 1))))]++;
     const highest = Math.max(...counts);
     results.replaceChildren(
-      h("div", { class: "histogram", role: "img", "aria-label": `${words.spread} ${said(spread)}` }, ...counts.map((n) => h("meter", { class: "column", min: 0, max: highest, value: n }))),
-      h("p", { class: "working" }, `${words.spread} ${said(spread)}   √d = ${said(Math.sqrt(d))}`),
-      h("p", {}, words.row), h("div", { class: "bars" }, ...shares.map((share, i) => h("div", { class: "bar-row" }, h("span", { class: "mono" }, said(row[i], 2)),
+      h("div", { class: "histogram", role: "img", "aria-label": `${say("spread")} ${said(spread)}` }, ...counts.map((n) => h("meter", { class: "column", min: 0, max: highest, value: n }))),
+      h("p", { class: "working" }, `${say("spread")} ${said(spread)}   √d = ${said(Math.sqrt(d))}`),
+      h("p", {}, say("row")), h("div", { class: "bars" }, ...shares.map((share, i) => h("div", { class: "bar-row" }, h("span", { class: "mono" }, said(row[i], 2)),
         h("meter", { min: 0, max: 1, value: share, "aria-label": said(row[i], 2) }), h("span", { class: "mono" }, said(share, 2))))));
   };
   element.replaceChildren(h("div", { class: "switches" },
     slider({ text: "d", min: 2, max: 9, step: 1, value: state.power, say: (value) => String(2 ** value) }, (value) => { state.power = value; redraw(); }),
-    toggle(words.divided, state.divided, (isOn) => { state.divided = isOn; redraw(); }),
-    h("button", { type: "button", class: "chip", onclick: () => { state.seed += 1; redraw(); } }, words.again)), results);
+    toggle(say("divided"), state.divided, (isOn) => { state.divided = isOn; redraw(); }),
+    h("button", { type: "button", class: "chip", onclick: () => { state.seed += 1; redraw(); } }, say("again"))), results);
   redraw();
 }

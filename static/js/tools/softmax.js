@@ -10,7 +10,7 @@ const MOST = 8;
  * @param {{ numbers?: number[], temperature?: number }} start
  * @param {import("lessons/tool").Workshop} workshop
  */
-export function mount(element, start, { words, kinds }) {
+export function mount(element, start, { say, kinds }) {
   const numbers = [...(start.numbers ?? [2, 6, 4])];
   let temperature = start.temperature ?? 1;
   const fields = h("div", { class: "pick" });
@@ -23,11 +23,11 @@ export function mount(element, start, { words, kinds }) {
       h("meter", { min: 0, max: 1, value: share, "aria-label": said(numbers[i]) }), h("span", { class: "mono" }, said(share)))));
   };
   const refill = () => {
-    fields.replaceChildren(...numbers.map((value, i) => field(value, `${words.number} ${i}`, (typed) => { numbers[i] = typed; redraw(); })),
-      h("button", { type: "button", class: "chip", disabled: numbers.length >= MOST, onclick: () => { numbers.push(0); refill(); } }, words.more),
-      h("button", { type: "button", class: "chip", disabled: numbers.length <= 2, onclick: () => { numbers.pop(); refill(); } }, words.fewer));
+    fields.replaceChildren(...numbers.map((value, i) => field(value, `${say("number")} ${i}`, (typed) => { numbers[i] = typed; redraw(); })),
+      h("button", { type: "button", class: "chip", disabled: numbers.length >= MOST, onclick: () => { numbers.push(0); refill(); } }, say("more")),
+      h("button", { type: "button", class: "chip", disabled: numbers.length <= 2, onclick: () => { numbers.pop(); refill(); } }, say("fewer")));
     redraw();
   };
-  element.replaceChildren(fields, slider({ text: words.temperature, min: 0.1, max: 4, step: 0.1, value: temperature }, (value) => { temperature = value; redraw(); }), bars);
+  element.replaceChildren(fields, slider({ text: say("temperature"), min: 0.1, max: 4, step: 0.1, value: temperature }, (value) => { temperature = value; redraw(); }), bars);
   refill();
 }

@@ -11,8 +11,8 @@ const MARKED = { 1: 1, 2: 3, 3: 4, 4: 5 };
  * @param {{ text?: string }} start
  * @param {import("lessons/tool").Workshop} workshop
  */
-export function mount(element, start, { words }) {
-  const input = h("input", { type: "text", value: start.text ?? "Hi 你!", "aria-label": words.text, autocomplete: "off", class: "wide" });
+export function mount(element, start, { say }) {
+  const input = h("input", { type: "text", value: start.text ?? "", "aria-label": say("text"), autocomplete: "off", class: "wide" });
   const result = h("div", { class: "glyphs", "aria-live": "polite" });
   const note = h("p", { class: "soft", role: "status" });
   const redraw = () => {
@@ -28,9 +28,9 @@ export function mount(element, start, { words }) {
         }));
     }));
     const total = new TextEncoder().encode(input.value).length;
-    note.textContent = `${words.characters} ${characters.length} · ${words.bytes} ${total}${characters.length > MOST ? ` · ${words.first} ${MOST}` : ""}`;
+    note.textContent = [say("characters"), characters.length, "·", say("bytes"), total, ...(characters.length > MOST ? ["·", say("first"), MOST] : [])].join(" ");
   };
   input.addEventListener("input", redraw);
-  element.replaceChildren(h("label", {}, `${words.text} `, input), note, result);
+  element.replaceChildren(h("label", {}, `${say("text")} `, input), note, result);
   redraw();
 }
