@@ -1,6 +1,7 @@
 """The experiments in which attention learns where to look, on their page: what is drawn is what was recorded."""
 
 import base64
+import copy
 import json
 import re
 import struct
@@ -11,6 +12,9 @@ from axe_playwright_python.sync_playwright import Axe
 from driver import DESK, PHONE
 
 from site_builder.attention_pictures import sentence_picture, sign
+from site_builder.experiments import read_experiments, tell
+from site_builder.language import languages
+from tracer.format.experiment_figures import finish
 
 FOLDER = Path(__file__).resolve().parent.parent / "traces" / "experiments"
 INDUCTION, NOUN = (json.loads((FOLDER / f"{stem}.json").read_text("utf-8")) for stem in ("induction", "noun"))
@@ -154,3 +158,53 @@ def test_axe_finds_nothing_while_it_is_used(site, new_page, language, scheme, vi
     assert page.evaluate("() => document.documentElement.scrollWidth") == viewport["width"]
     result = Axe().run(page, options={"preload": False})
     assert result.violations_count == 0, result.generate_report()
+
+
+# What is said about other figures -----------------------------------------------------------------------
+
+def reading(body: dict, folder: Path) -> str:
+    """What the English page reads out of an experiment; the other language has every figure too."""
+    (folder / "experiments").mkdir(exist_ok=True)
+    (folder / "experiments" / "x.json").write_text(json.dumps(finish(body)), "utf-8")
+    found = read_experiments(folder)
+    tell(found, languages()["zh"])
+    return tell(found, languages()["en"])[1][0]["reading"][1]
+
+
+def test_the_reading_of_induction_follows_the_figures(tmp_path):
+    said = reading(copy.deepcopy(INDUCTION), tmp_path)
+    run = INDUCTION["runs"][0]
+    known, moments = run["curve"]["known"], range(5, len(UPDATES) - 5)
+    start = max(moments, key=lambda i: known[i] - known[i + 5])
+    assert f"from {UPDATES[start]} to {UPDATES[start + 5]}, the loss falls from {known[start]:.2f}" in said
+    assert "from update 680 to 760, depending on the seed" in said  # the first moments with a score above a half
+    assert [next(u for u, score in zip(UPDATES, one["scores"]["induction"][1], strict=True) if score > 0.5)
+            for one in INDUCTION["runs"][:3]] == [760, 680, 680]
+    assert "One block never gets there" in said and "Not with every seed" not in said
+
+    never = copy.deepcopy(INDUCTION)
+    never["runs"][1]["scores"]["induction"] = [[0.1] * len(UPDATES)] * 2
+    assert "Not with every seed did a head form within 1,000 updates" in reading(never, tmp_path)
+    always = copy.deepcopy(INDUCTION)
+    always["runs"][3]["scores"]["induction"] = [[0.9] * len(UPDATES)]
+    assert "one block got there as well" in reading(always, tmp_path)
+    alone = copy.deepcopy(INDUCTION)
+    del alone["runs"][3]
+    assert "ne block" not in reading(alone, tmp_path)
+
+
+def test_the_reading_of_the_noun_follows_the_figures(tmp_path):
+    said = reading(copy.deepcopy(NOUN), tmp_path)
+    best = {run["seed"]: max(head[-1] for head in run["right"]) for run in NOUN["runs"] if run["blocks"] == 2}
+    vague = min(best, key=best.get)
+    assert f"With seed {vague} it is {best[vague]:.3f}, and the answers are just as right" in said
+    assert "All 6 models of 2 blocks answer every held-out sentence right" in said
+    assert "One block answers 87.3 to 90.7% right" in said
+
+    wrong = copy.deepcopy(NOUN)
+    wrong["runs"][vague]["curve"]["held_out"][-1] = 0.5
+    said = reading(wrong, tmp_path)
+    assert "answer at least 50.0% of the held-out sentences right" in said and "just as right" not in said
+    alone = copy.deepcopy(NOUN)
+    del alone["runs"][6:]
+    assert "One block" not in reading(alone, tmp_path)

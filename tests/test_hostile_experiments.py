@@ -10,6 +10,7 @@ import pytest
 from damage import as_json
 
 from site_builder.experiments import read_experiments, tell
+from site_builder.experiments_page import shown as page_of
 from site_builder.language import languages
 from site_builder.plots import Series, Size, plot
 from tracer.errors import UserError
@@ -55,7 +56,7 @@ def shown(path: Path, body: dict) -> str:
     start = time.process_time()
     try:
         for language in languages().values():
-            tell(read_experiments(path.parent.parent), language)
+            page_of(tell(read_experiments(path.parent.parent), language)[1], language)
     except UserError as error:
         assert len(str(error).splitlines()) == 1 and len(str(error)) < 600
         assert time.process_time() - start < 2
