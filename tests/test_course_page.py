@@ -177,6 +177,7 @@ def test_every_exercise_is_answered(new_page, site, name, language):
         box.locator("input").fill(written)
         box.get_by_role("button", name=words("lesson.check")).click()
         assert verdict.inner_text() == words("lesson.right")
+    page.wait_for_timeout(300)  # what was kept is on its way to the browser's store
     page.goto((site / language / "course.html").as_uri())
     kept = page.locator(f'[data-lesson="{name}"] .kept')
     for _ in range(20):  # another page of file:// learns of it a moment later
