@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+import jinja2
+
 from site_builder.experiments import experiment_title
 from site_builder.language import Language
 from site_builder.lesson_figures import Figures, computed
@@ -118,7 +120,7 @@ def _page(language: Language, number: int, lesson: Lesson, figures: Figures, tit
     for piece in lesson.pieces:
         try:
             shown.append(_shown(language, lesson, piece, figures, titles, len(shown)))
-        except UserError as error:
+        except (UserError, jinja2.TemplateError) as error:
             where = f"{lesson.path}:{piece.line}"
             raise error if str(error).startswith(where) else UserError(f"{where}: {error}") from None
     title, lead = render_title(lesson.title, figures), render(lesson.lead, figures)

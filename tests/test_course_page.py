@@ -4,6 +4,7 @@ import gzip
 import html
 import json
 import re
+import threading
 from dataclasses import asdict
 
 import numpy as np
@@ -16,6 +17,7 @@ from test_axe import violations
 from site_builder.language import languages
 from site_builder.lesson_figures import Sized, attention, softmax
 from site_builder.lessons import exercise, lessons
+from site_builder.server import server_of
 from site_builder.strings import Strings
 from tracer.format.shapes import SHAPES
 from tracer.format.sizes import cache_bytes, flops_per_token, parameter_count, shape_of
@@ -177,17 +179,31 @@ def test_every_exercise_is_answered(new_page, site, name, language):
         box.locator("input").fill(written)
         box.get_by_role("button", name=words("lesson.check")).click()
         assert verdict.inner_text() == words("lesson.right")
-    page.wait_for_timeout(300)  # what was kept is on its way to the browser's store
-    page.goto((site / language / "course.html").as_uri())
-    kept = page.locator(f'[data-lesson="{name}"] .kept')
-    for _ in range(20):  # another page of file:// learns of it a moment later
-        if kept.inner_text():
-            break
-        page.wait_for_timeout(100)
-        page.reload()
-    expect(kept).to_contain_text(words("lesson.answered", right=len(asked), total=len(asked)))
-    page.locator("#forget").click()
-    expect(kept).to_have_text("")
+    right = page.evaluate("() => JSON.parse(localStorage.getItem('two-routes.course')).right")
+    assert right == [box.get_attribute("id") for box in boxes]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_was_read_and_answered_is_seen_on_the_course_and_can_be_forgotten(browser, site, language):
+    """From a web host: pages of file:// share what they keep only some time later."""
+    words, lesson = Strings(language), lessons(languages()[language])[0]
+    total = sum(piece.kind == "exercise" for piece in lesson.pieces)
+    with server_of(site, 0) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        place = f"http://127.0.0.1:{running.server_port}/{language}"
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(f"{place}/lesson-{lesson.name}.html")
+        page.locator("button[data-right=true]").first.click()
+        page.locator("[data-end]").scroll_into_view_if_needed()
+        page.wait_for_function("() => JSON.parse(localStorage.getItem('two-routes.course')).read.length")
+        page.goto(f"{place}/course.html")
+        kept = page.locator(f'[data-lesson="{lesson.name}"] .kept')
+        expect(kept).to_have_text(f" · {words('lesson.read')} · {words('lesson.answered', right=1, total=total)}")
+        page.locator("#forget").click()
+        expect(kept).to_have_text("")
+        context.close()
+        running.shutdown()
 
 
 # Pages -----------------------------------------------------------------------------------------------------
