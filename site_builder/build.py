@@ -134,7 +134,7 @@ class _Site:
     folder: Path
     routes: tuple[str, ...]
     has_experiments: bool
-    has_course: bool  # the lessons speak of the recordings that come along with the program, and of all its experiments
+    has_course: bool = False  # the lessons speak of the recordings that come along with the program, and of all its experiments
 
     def page(self, path: str, template: str, language: Language, **context: object) -> None:
         """Write a page of one language."""

@@ -180,7 +180,7 @@ def test_every_page_has_the_one_policy_and_it_knows_every_script(site):
                 assert f"'{sha256(script)}'" in policy()
                 count += 1
     lessons = list((site / "en").glob("lesson-*.html"))
-    assert lessons and count == (len(ROUTES) + len(("index", "teach", "course")) + len(lessons)) * len(LANGUAGES)
+    assert lessons and count == (len(ROUTES) + len(("index", "teach", "course", "experiments")) + len(lessons)) * len(LANGUAGES)
     assert sha256("") == "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="  # known from everywhere
 
 
