@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import jinja2
+import orjson
 
 from site_builder.compiled import compiled, formulas
 from site_builder.controls import controls, home_data, lesson_data
 from site_builder.experiments import read_experiments, tell
 from site_builder.experiments_page import experiments_data, shown
 from site_builder.frame import language_links, page_links
+from site_builder.glossary import terms
 from site_builder.home import EXAMPLE, chapter_lists, class_tours, route_card, states
 from site_builder.language import Language, languages
 from site_builder.lesson_figures import EXPERIMENTS as LESSON_EXPERIMENTS
@@ -36,6 +38,7 @@ from site_builder.page_data import route_data
 from site_builder.pages import chapters as route_chapters
 from site_builder.pages import told, tour
 from site_builder.parts import Parts
+from site_builder.search import entries, search_data
 from site_builder.stamp import STAMP, stamp
 from site_builder.strings import Strings
 from site_builder.verified import read_recording
@@ -134,7 +137,7 @@ class _Site:
     folder: Path
     routes: tuple[str, ...]
     has_experiments: bool
-    has_course: bool = False  # the lessons speak of the recordings that come along with the program, and of all its experiments
+    has_course: bool = False  # lessons speak of the recordings that come along, and of all experiments
 
     def page(self, path: str, template: str, language: Language, **context: object) -> None:
         """Write a page of one language."""
@@ -209,6 +212,12 @@ def _write_course(site: _Site, language: Language, told: dict[str, _Told]) -> No
                   printed=False, entry=LESSON_ENTRY, script_data=lesson_data(ROOT, strings, lesson.tools))
     site.page("course.html", "course.html", language, course=course, entry=LESSON_ENTRY,
               script_data=lesson_data(ROOT, strings, []))
+    glossary = terms(language, titles)
+    site.page("glossary.html", "glossary.html", language, terms=glossary)
+    index = orjson.dumps(search_data(entries(course.lessons, glossary, titles), strings)).decode()
+    (site.folder / "data" / f"search-{language.code}.js").write_text(
+        f'twoRoutes.receive("search", {index});\n', encoding="utf-8", newline="\n")
+    site.page("search.html", "search.html", language, entry=LESSON_ENTRY, script_data=lesson_data(ROOT, strings, []))
     site.page("course-print.html", "course-print.html", language, course=course, printed=True)
 
 

@@ -1,13 +1,14 @@
 """Lessons as the pages show them: prose with figures put in, and what stands in their fences."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
 import jinja2
 
 from site_builder.experiments import experiment_title
+from site_builder.glossary import Linker, terms
 from site_builder.language import Language
 from site_builder.lesson_figures import Figures, computed
 from site_builder.lessons import Exercise, Lesson, Piece, exercise
@@ -111,20 +112,31 @@ class Course:
 
 
 def pages(language: Language, lessons: list[Lesson], figures: Figures, titles: Titles) -> list[Page]:
-    """All of them.  Raises `UserError`, with file and line, for what leads nowhere."""
+    """All of them, with a link to the glossary at the first use of each term.
+
+    Raises `UserError`, with file and line, for what leads nowhere.
+    """
     return [_page(language, number, lesson, figures, titles) for number, lesson in enumerate(lessons, 1)]
 
 
 def _page(language: Language, number: int, lesson: Lesson, figures: Figures, titles: Titles) -> Page:
     shown: list[Shown] = []
+    link = Linker(terms(language, titles))
+    title, lead = render_title(lesson.title, figures), link(render(lesson.lead, figures))
     for piece in lesson.pieces:
         try:
-            shown.append(_shown(language, lesson, piece, figures, titles, len(shown)))
+            made = _shown(language, lesson, piece, figures, titles, len(shown))
+            shown.append(replace(made, html=link(_numbered(made.html, len(shown)))) if made.kind == "prose" else made)
         except (UserError, jinja2.TemplateError) as error:
             where = f"{lesson.path}:{piece.line}"
             raise error if str(error).startswith(where) else UserError(f"{where}: {error}") from None
-    title, lead = render_title(lesson.title, figures), render(lesson.lead, figures)
     return Page(lesson.name, number, title, lead, lesson.minutes, shown)
+
+
+def _numbered(html: str, piece: int) -> str:
+    """Headings with ids, so that they can be found."""
+    parts = html.split("<h2>")
+    return parts[0] + "".join(f'<h2 id="part-{piece}-{n}">{part}' for n, part in enumerate(parts[1:]))
 
 
 def _shown(language: Language, lesson: Lesson, piece: Piece, figures: Figures, titles: Titles, number: int) -> Shown:
