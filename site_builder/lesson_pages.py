@@ -126,14 +126,14 @@ def _page(language: Language, number: int, lesson: Lesson, figures: Figures, tit
     for piece in lesson.pieces:
         try:
             made = _shown(language, lesson, piece, figures, titles, len(shown))
-            shown.append(replace(made, html=link(_numbered(made.html, len(shown)))) if made.kind == "prose" else made)
+            shown.append(replace(made, html=link(_numbered(made.html, f"{lesson.name}-{len(shown)}"))) if made.kind == "prose" else made)
         except (UserError, jinja2.TemplateError) as error:
             where = f"{lesson.path}:{piece.line}"
             raise error if str(error).startswith(where) else UserError(f"{where}: {error}") from None
     return Page(lesson.name, number, title, lead, lesson.minutes, shown)
 
 
-def _numbered(html: str, piece: int) -> str:
+def _numbered(html: str, piece: str) -> str:
     """Headings with ids, so that they can be found."""
     parts = html.split("<h2>")
     return parts[0] + "".join(f'<h2 id="part-{piece}-{n}">{part}' for n, part in enumerate(parts[1:]))
