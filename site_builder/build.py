@@ -238,8 +238,8 @@ def _write_home(site: _Site, language: Language, told: dict[str, _Told]) -> None
     site.page("index.html", "home.html", language, lead=prose["home: lead"], states_text=prose["home: states"],
               routes=cards, states=states(strings),
               script_data=home_data(ROOT, strings), entry=ENTRY,
-              map=told["training"].map, wide_map=told["training"].wide_map, has_experiments=site.has_experiments, has_course=site.has_course,
-              chapters=chapter_lists({route: one.chapters for route, one in told.items()}, strings))
+              map=told["training"].map, wide_map=told["training"].wide_map, has_experiments=site.has_experiments,
+              has_course=site.has_course, chapters=chapter_lists({route: one.chapters for route, one in told.items()}, strings))
 
 
 @cache

@@ -126,7 +126,9 @@ def _page(language: Language, number: int, lesson: Lesson, figures: Figures, tit
     for piece in lesson.pieces:
         try:
             made = _shown(language, lesson, piece, figures, titles, len(shown))
-            shown.append(replace(made, html=link(_numbered(made.html, f"{lesson.name}-{len(shown)}"))) if made.kind == "prose" else made)
+            if made.kind == "prose":
+                made = replace(made, html=link(_numbered(made.html, f"{lesson.name}-{len(shown)}")))
+            shown.append(made)
         except (UserError, jinja2.TemplateError) as error:
             where = f"{lesson.path}:{piece.line}"
             raise error if str(error).startswith(where) else UserError(f"{where}: {error}") from None
