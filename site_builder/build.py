@@ -239,7 +239,8 @@ def _write_home(site: _Site, language: Language, told: dict[str, _Told]) -> None
               routes=cards, states=states(strings),
               script_data=home_data(ROOT, strings), entry=ENTRY,
               map=told["training"].map, wide_map=told["training"].wide_map, has_experiments=site.has_experiments,
-              has_course=site.has_course, chapters=chapter_lists({route: one.chapters for route, one in told.items()}, strings))
+              has_course=site.has_course,
+              chapters=chapter_lists({route: one.chapters for route, one in told.items()}, strings))
 
 
 @cache
