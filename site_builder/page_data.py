@@ -79,6 +79,11 @@ def _file_chunk(array: Array) -> str:
     return "array-" + Path(array.file or "").stem
 
 
+def vocabulary_script(trace: Trace) -> str:
+    """The name of the data script with the labels of all tokens."""
+    return _label_chunk(trace.labels["vocabulary"])
+
+
 def _label_chunk(labels: dict[str, Any]) -> str:
     return "labels-" + Path(labels["file"]).stem
 
