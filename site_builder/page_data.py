@@ -80,8 +80,9 @@ def _file_chunk(array: Array) -> str:
 
 
 def vocabulary_script(trace: Trace) -> str:
-    """The name of the data script with the labels of all tokens."""
-    return _label_chunk(trace.labels["vocabulary"])
+    """The name of the data script with the labels of all tokens; none where they are few and stand in the outline."""
+    labels = trace.labels["vocabulary"]
+    return _label_chunk(labels) if isinstance(labels, dict) else ""
 
 
 def _label_chunk(labels: dict[str, Any]) -> str:
