@@ -1,13 +1,14 @@
 """The experiment of the two other families: an encoder–decoder reverses words, an encoder fills in masked words.
 
-``families.json``: ``make`` says for ``reversing`` and for ``masked`` which model learnt what (shape, settings, task).
+``families.json``: ``make`` says for ``reversing`` and for ``masked`` which model learnt what (shape, settings, task;
+``end`` is the sign for the end of a word).
 
 ``reversing`` holds for each seed: ``parameters``; ``curve``, whenever it was looked at: the share of ``words`` that the
 model writes right, its own letters fed back, and the mean weight of its cross-attention on the ``right`` letter, both
-on words that it was not trained on.  ``shown`` holds a few ``words`` as the first run writes them: ``written``, word by
-word the text at each moment (as many signs as the word has letters, and one for its end), and ``weights``, at each
-moment the cross-attention of all of these words, one after the other: a row for each sign that is written, a column
-for each letter and for the end (`tracer.format.attention_text`).
+on words drawn apart from those of the training.  ``shown`` holds a few ``words`` as the first run writes them:
+``written``, word by word the text at each moment (as many signs as the word has letters, and one for its end), and
+``weights``, at each moment the cross-attention of all of these words, one after the other: a row for each sign that is
+written, a column for each letter and for the end (`tracer.format.attention_text`).
 
 ``masked`` holds for ``sides``, ``both`` or ``left``, and each seed: ``parameters``; ``curve``, the shares of sentences
 in which the ``noun`` that *it* means is filled in, and a ``verb`` that means the noun which the sentence goes on with,
@@ -43,7 +44,8 @@ LONGEST_WORD = 32  # letters of a word that is shown
 SIDES = ("both", "left")
 
 _MAKING: Kinds = dict.fromkeys(("config", "settings", "task"), dict)
-_LETTERS: Kinds = dict.fromkeys(("letters", "shortest", "longest", "checked"), is_count)
+_LETTERS: Kinds = {**dict.fromkeys(("letters", "shortest", "longest", "checked"), is_count),
+                   "end": lambda value: type(value) is str and len(value) == 1}
 _WORDS: Kinds = {"does": dict, "first": list, "second": list, "held_out": is_count, "checked": is_count}
 _RUN: Kinds = {"seed": is_seed, "parameters": is_size, "curve": dict}
 _SENTENCE: Kinds = {"words": list, "place": is_whole, "candidates": list, "right": list}

@@ -65,7 +65,7 @@ def run_families(reversing: SmallSettings, masking: SmallSettings,
         "schema": FAMILIES_SCHEMA, "version": VERSION,
         "make": {"reversing": _making(configs["reversing"], reversing, {
                      "letters": len(letters.SIGNS) - letters.END - 1, "shortest": letters.SHORTEST,
-                     "longest": letters.LONGEST, "checked": CHECKED}),
+                     "longest": letters.LONGEST, "end": letters.SIGNS[letters.END], "checked": CHECKED}),
                  "masked": _making(configs["masked"], masking, TASK),
                  **machine_json()},
         "reversing": runs,

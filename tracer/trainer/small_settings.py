@@ -48,10 +48,9 @@ INDUCTION: dict[str, Any] = {"seeds": (0, 1, 2), "shallow": 1, "width": 48, "bat
                              "evaluate_every": 20}
 NOUN: dict[str, Any] = {"seeds": tuple(range(6)), "shallow": 3, "width": 64, "batch": 64, "updates": 1500,
                         "evaluate_every": 100}
-# With width 32 words are right sooner, and the cross-attention is less clean.
-REVERSING: dict[str, Any] = {"seeds": (0, 1, 2), "shallow": 0, "width": 16, "batch": 64, "updates": 1500, "lr": 5e-3,
-                             "evaluate_every": 30}
-MASKED: dict[str, Any] = {"seeds": (0, 1, 2), "shallow": 0, "width": 64, "heads": 2, "batch": 64, "updates": 1500,
+REVERSING: dict[str, Any] = {"seeds": (0, 1, 2), "shallow": 0, "width": 16, "batch": 64, "updates": 2000, "lr": 5e-3,
+                             "evaluate_every": 40}
+MASKED: dict[str, Any] = {"seeds": (0, 1, 2), "shallow": 0, "width": 64, "heads": 2, "batch": 64, "updates": 2000,
                           "evaluate_every": 100}
 
 
