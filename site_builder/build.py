@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import jinja2
+import orjson
 
 from site_builder.compiled import compiled, formulas
 from site_builder.controls import controls, home_data, lesson_data
 from site_builder.experiments import read_experiments, tell
 from site_builder.experiments_page import experiments_data, shown
 from site_builder.frame import language_links, page_links
+from site_builder.glossary import terms
 from site_builder.home import EXAMPLE, chapter_lists, class_tours, route_card, states
 from site_builder.language import Language, languages
 from site_builder.lesson_figures import EXPERIMENTS as LESSON_EXPERIMENTS
@@ -32,10 +34,11 @@ from site_builder.lessons import lessons
 from site_builder.modules import ENTRY, LESSON_ENTRY, modules_script, policy
 from site_builder.network_map import Map, network_map
 from site_builder.output import replacing, resolved
-from site_builder.page_data import route_data
+from site_builder.page_data import route_data, vocabulary_script
 from site_builder.pages import chapters as route_chapters
 from site_builder.pages import told, tour
 from site_builder.parts import Parts
+from site_builder.search import entries, search_data
 from site_builder.stamp import STAMP, stamp
 from site_builder.strings import Strings
 from site_builder.verified import read_recording
@@ -134,7 +137,7 @@ class _Site:
     folder: Path
     routes: tuple[str, ...]
     has_experiments: bool
-    has_course: bool  # the lessons speak of the recordings that come along with the program, and of all its experiments
+    has_course: bool = False  # lessons speak of the recordings that come along, and of all experiments
 
     def page(self, path: str, template: str, language: Language, **context: object) -> None:
         """Write a page of one language."""
@@ -185,7 +188,7 @@ def _write_route_page(site: _Site, parts: Parts, language: Language) -> _Told:
     return _Told(told(parts, language, HOME_PROSE.get(route, [])),
                  [(chapter.steps[0].id, chapter.title) for chapter in chapters], stops,
                  small, network_map(trace, titles, strings, columns=True), titles,
-                 {"summary": trace.summary, "make": trace.make})
+                 {"summary": trace.summary, "make": trace.make, "labels": vocabulary_script(trace)})
 
 
 def _write_class_page(site: _Site, language: Language, told: dict[str, _Told]) -> None:
@@ -209,6 +212,12 @@ def _write_course(site: _Site, language: Language, told: dict[str, _Told]) -> No
                   printed=False, entry=LESSON_ENTRY, script_data=lesson_data(ROOT, strings, lesson.tools))
     site.page("course.html", "course.html", language, course=course, entry=LESSON_ENTRY,
               script_data=lesson_data(ROOT, strings, []))
+    glossary = terms(language, titles)
+    site.page("glossary.html", "glossary.html", language, terms=glossary)
+    index = orjson.dumps(search_data(entries(course.lessons, glossary, titles), strings)).decode()
+    (site.folder / "data" / f"search-{language.code}.js").write_text(
+        f'twoRoutes.receive("search", {index});\n', encoding="utf-8", newline="\n")
+    site.page("search.html", "search.html", language, entry=LESSON_ENTRY, script_data=lesson_data(ROOT, strings, []))
     site.page("course-print.html", "course-print.html", language, course=course, printed=True)
 
 
@@ -230,6 +239,7 @@ def _write_home(site: _Site, language: Language, told: dict[str, _Told]) -> None
               routes=cards, states=states(strings),
               script_data=home_data(ROOT, strings), entry=ENTRY,
               map=told["training"].map, wide_map=told["training"].wide_map, has_experiments=site.has_experiments,
+              has_course=site.has_course,
               chapters=chapter_lists({route: one.chapters for route, one in told.items()}, strings))
 
 

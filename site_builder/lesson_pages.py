@@ -1,11 +1,14 @@
 """Lessons as the pages show them: prose with figures put in, and what stands in their fences."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
+import jinja2
+
 from site_builder.experiments import experiment_title
+from site_builder.glossary import Linker, terms
 from site_builder.language import Language
 from site_builder.lesson_figures import Figures, computed
 from site_builder.lessons import Exercise, Lesson, Piece, exercise
@@ -109,20 +112,33 @@ class Course:
 
 
 def pages(language: Language, lessons: list[Lesson], figures: Figures, titles: Titles) -> list[Page]:
-    """All of them.  Raises `UserError`, with file and line, for what leads nowhere."""
+    """All of them, with a link to the glossary at the first use of each term.
+
+    Raises `UserError`, with file and line, for what leads nowhere.
+    """
     return [_page(language, number, lesson, figures, titles) for number, lesson in enumerate(lessons, 1)]
 
 
 def _page(language: Language, number: int, lesson: Lesson, figures: Figures, titles: Titles) -> Page:
     shown: list[Shown] = []
+    link = Linker(terms(language, titles))
+    title, lead = render_title(lesson.title, figures), link(render(lesson.lead, figures))
     for piece in lesson.pieces:
         try:
-            shown.append(_shown(language, lesson, piece, figures, titles, len(shown)))
-        except UserError as error:
+            made = _shown(language, lesson, piece, figures, titles, len(shown))
+            if made.kind == "prose":
+                made = replace(made, html=link(_numbered(made.html, f"{lesson.name}-{len(shown)}")))
+            shown.append(made)
+        except (UserError, jinja2.TemplateError) as error:
             where = f"{lesson.path}:{piece.line}"
             raise error if str(error).startswith(where) else UserError(f"{where}: {error}") from None
-    title, lead = render_title(lesson.title, figures), render(lesson.lead, figures)
     return Page(lesson.name, number, title, lead, lesson.minutes, shown)
+
+
+def _numbered(html: str, piece: str) -> str:
+    """Headings with ids, so that they can be found."""
+    parts = html.split("<h2>")
+    return parts[0] + "".join(f'<h2 id="part-{piece}-{n}">{part}' for n, part in enumerate(parts[1:]))
 
 
 def _shown(language: Language, lesson: Lesson, piece: Piece, figures: Figures, titles: Titles, number: int) -> Shown:
@@ -137,7 +153,7 @@ def _shown(language: Language, lesson: Lesson, piece: Piece, figures: Figures, t
             return Shown("code", html=highlighted(listing(*piece.words)), title=render(piece.body, figures),
                          address=" · ".join(piece.words))
         case "tool":
-            start = _start(language, *piece.words)
+            start = _start(language, figures, *piece.words)
             return Shown("tool", html=render(piece.body, figures), name=piece.words[0], start=start)
     return _exercise(exercise(lesson, piece), figures, f"{lesson.path}:{piece.line}", f"{lesson.name}-{number}")
 
@@ -164,11 +180,13 @@ def _experiment(language: Language, piece: Piece, figures: Figures) -> Shown:
     return Shown("step", html=render(piece.body, figures), title=title, address=f"experiments.html#experiment={name}")
 
 
-def _start(language: Language, tool: str, said: str = "{}") -> str:
-    """What a tool starts with: as the lesson says, and the shapes that have a name for the one that draws sizes."""
+def _start(language: Language, figures: Figures, tool: str, said: str = "{}") -> str:
+    """What a tool starts with: as the lesson says, and what some need: named shapes, the script of all tokens."""
     if not (TOOLS / f"{tool}.js").exists():
         raise UserError(f"there is no tool {tool}: {', '.join(sorted(path.stem for path in TOOLS.glob('*.js')))}")
     start = json.loads(said)
+    if tool == "tokenizer":
+        start["labels"] = figures["training"]["labels"]
     if tool == "sizes":
         shapes = {name: asdict(shape_of(shape)) for name, shape in SHAPES.items()}
         start |= {"shapes": shapes, "choices": _choices(language)}

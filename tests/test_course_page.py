@@ -4,6 +4,7 @@ import gzip
 import html
 import json
 import re
+import threading
 from dataclasses import asdict
 
 import numpy as np
@@ -16,6 +17,7 @@ from test_axe import violations
 from site_builder.language import languages
 from site_builder.lesson_figures import Sized, attention, softmax
 from site_builder.lessons import exercise, lessons
+from site_builder.server import server_of
 from site_builder.strings import Strings
 from tracer.format.shapes import SHAPES
 from tracer.format.sizes import cache_bytes, flops_per_token, parameter_count, shape_of
@@ -144,6 +146,28 @@ def test_bytes_of_a_text(new_page, site, text):
     assert tool.locator(".glyph").count() == len(text)
 
 
+def test_the_tokenizer_is_gpt2s(new_page, site, tokenizer):
+    """On text of several scripts, spaces of every kind, and random signs; every token's bytes are the tokenizer's."""
+    page = opened(new_page, site, f"lesson-{with_tool('tokenizer')}")
+    tool = page.locator("[data-tool=tokenizer]").first
+    random = np.random.default_rng(11)
+    ranges = [(0x20, 0x7F), (0xA0, 0x250), (0x370, 0x530), (0x5D0, 0x700), (0x900, 0xA00), (0x2000, 0x2070),
+              (0x3000, 0x3100), (0x4E00, 0x5000), (0xAC00, 0xAD00), (0x1F300, 0x1F650), (0x9, 0xE), (0x80, 0x90)]
+    texts = ["Hello, world! It's 2026; don't   stop.\n\n\tTabs", "Hi 你!", "", " ", "  a  ", "\ufeffx\x85 y",
+             "naïve café — 日本語とタイ語 ภาษาไทย"]
+    for _ in range(60):
+        low, high = ranges[random.integers(len(ranges))]
+        signs = [chr(random.integers(low, high)) if random.random() < 0.8 else str(random.choice(list(" \n'sAa1.")))
+                 for _ in range(random.integers(1, 40))]
+        texts.append("".join(sign for sign in signs if sign not in "\r"))
+    for text in texts:
+        tool.locator("textarea").evaluate("(area, text) => { area.value = text; }", text)
+        tool.get_by_role("button").click()
+        page.wait_for_function("(n) => document.querySelector('[data-tool=tokenizer]').tokens?.length === n",
+                               arg=len(tokenizer.encode(text)))
+        assert tool.evaluate("(tool) => tool.tokens") == tokenizer.encode(text), ascii(text)
+
+
 # Exercises -------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -168,7 +192,7 @@ def test_every_exercise_is_answered(new_page, site, name, language):
         assert verdict.inner_text() == words("lesson.no_number")
         for why in box.locator("> .why").all():
             value, right = float(why.get_attribute("data-value")), why.get_attribute("data-right") == "true"
-            box.locator("input").fill(f"{value:.6g}".replace("-", "−"))
+            box.locator("input").fill((str(int(value)) if value == int(value) else f"{value:.6g}").replace("-", "−"))
             box.get_by_role("button", name=words("lesson.check")).click()
             assert verdict.inner_text() == words("lesson.right" if right else "lesson.not_so")
             expect(why).to_be_visible()
@@ -177,11 +201,31 @@ def test_every_exercise_is_answered(new_page, site, name, language):
         box.locator("input").fill(written)
         box.get_by_role("button", name=words("lesson.check")).click()
         assert verdict.inner_text() == words("lesson.right")
-    page.goto((site / language / "course.html").as_uri())
-    kept = page.locator(f'[data-lesson="{name}"] .kept')
-    expect(kept).to_contain_text(words("lesson.answered", right=len(asked), total=len(asked)))
-    page.locator("#forget").click()
-    expect(kept).to_have_text("")
+    right = page.evaluate("() => JSON.parse(localStorage.getItem('two-routes.course')).right")
+    assert right == [box.get_attribute("id") for box in boxes]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_was_read_and_answered_is_seen_on_the_course_and_can_be_forgotten(browser, site, language):
+    """From a web host: pages of file:// share what they keep only some time later."""
+    words, lesson = Strings(language), lessons(languages()[language])[0]
+    total = sum(piece.kind == "exercise" for piece in lesson.pieces)
+    with server_of(site, 0) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        place = f"http://127.0.0.1:{running.server_port}/{language}"
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(f"{place}/lesson-{lesson.name}.html")
+        page.locator("button[data-right=true]").first.click()
+        page.locator("[data-end]").scroll_into_view_if_needed()
+        page.wait_for_function("() => JSON.parse(localStorage.getItem('two-routes.course')).read.length")
+        page.goto(f"{place}/course.html")
+        kept = page.locator(f'[data-lesson="{lesson.name}"] .kept')
+        expect(kept).to_have_text(f" · {words('lesson.read')} · {words('lesson.answered', right=1, total=total)}")
+        page.locator("#forget").click()
+        expect(kept).to_have_text("")
+        context.close()
+        running.shutdown()
 
 
 # Pages -----------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from site_builder import glossary
 from site_builder import language as module
 from site_builder import lessons as lessons_module
 from site_builder.build import build
@@ -61,7 +62,7 @@ def marked_lesson(text: str) -> str:
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
     """The folder of languages, a copy."""
-    for one in (module, lessons_module):
+    for one in (module, lessons_module, glossary):
         monkeypatch.setattr(one, "LANGUAGES", tmp_path / "languages")
     return Path(shutil.copytree(LANGUAGES, tmp_path / "languages"))
 
@@ -79,7 +80,7 @@ def test_a_third_language_is_a_folder(folder, tmp_path):
         marked(f"# {key}\n## {section.title}\n") + (f"Name: {marked(section.name)}\n" if section.name else "")
         + marked(f"{section.body}\n> {section.misread}\n")
         for code, key, section in topics if code == "en"), "utf-8")
-    for name in ("strings.toml", "pictures.toml", "sources.toml", "tools.toml"):
+    for name in ("strings.toml", "pictures.toml", "sources.toml", "tools.toml", "glossary.toml"):
         (folder / NEW / name).write_text(toml(folder / "en" / name), "utf-8")
     (folder / NEW / "language.toml").write_text(
         f'name = "Marked"\ntag = "{TAG}"\ndirection = "rtl"\ngap = " "\nplural = "s"\nkind_sources = true\n')

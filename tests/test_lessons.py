@@ -72,7 +72,7 @@ def test_something_to_lay_a_hand_on_in_every_screenful(code, lesson):
             words = len(re.findall(r"[A-Za-z']+", piece.body)) if code == "en" else len(CJK.findall(piece.body)) / 2
             assert words < 240, (lesson.name, piece.line, words)
     assert sum(piece.kind == "exercise" for piece in lesson.pieces) >= 3
-    assert sum(piece.kind in ("step", "tool", "code") for piece in lesson.pieces) >= 3
+    assert sum(piece.kind in ("step", "experiment", "tool", "code") for piece in lesson.pieces) >= 3
 
 
 # Exercises -------------------------------------------------------------------------------------------------
@@ -215,6 +215,7 @@ BROKEN = {
     "an answer of nothing": (GOOD.replace("1 + 1", "nothing.there"), 11),
     "an unknown field": (GOOD.replace("why =", "because ="), 11),
     "no right choice": (GOOD.replace('answer = "1 + 1"', 'choices = [{say = "a", right = false, why = "b"}]'), 11),
+    "a figure that is none": (GOOD.replace("Words.", "{{ num(nothing.there) }}"), 2),
     "a tool that is none": (GOOD.replace("```step training embedding_sum", "```tool nothing"), 7),
     "a start that is no JSON": (GOOD.replace("```step training embedding_sum", "```tool softmax {1}"), 7),
     "code that is not there": (GOOD.replace("```step training embedding_sum", "```code tracer/no.py"), 7)}
