@@ -24,6 +24,7 @@ from tracer.format.sizes import cache_bytes, flops_per_token, parameter_count, s
 
 NAMES = [lesson.name for lesson in lessons(languages()["en"])]
 FIRST_LOAD = 250_000  # bytes, gzip
+SIZES = ("vocabulary", "context", "width", "heads", "kv_heads", "blocks", "hidden")
 
 
 def opened(new_page, site, name: str, language: str = "en", **how):
@@ -116,6 +117,8 @@ def test_sizes_are_those_that_python_counts(new_page, site):
     for name, shape in SHAPES.items():
         tool.get_by_role("button", name=name, exact=True).click()
         check(shape_of(shape))
+        fields = [float(field.input_value()) for field in tool.locator("input[type=text]").all()]
+        assert fields == [getattr(shape_of(shape), size) for size in SIZES]  # to the last digit
     random = np.random.default_rng(5)
     for _ in range(6):
         heads = int(random.choice([1, 2, 6]))

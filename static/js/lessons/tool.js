@@ -43,7 +43,7 @@ function places(shape, at) {
  * @param {(value: number) => void} set
  */
 export function field(value, label, set) {
-  const input = h("input", { type: "text", inputmode: "decimal", size: 4, value: said(value), "aria-label": label, autocomplete: "off" });
+  const input = h("input", { type: "text", inputmode: "decimal", size: 4, value: whole(value), "aria-label": label, autocomplete: "off" });
   input.addEventListener("input", () => {
     const number = typed(input.value);
     input.setAttribute("aria-invalid", String(number === null));
@@ -57,6 +57,11 @@ export function typed(text) {
   const signed = text.trim().replaceAll("\u2212", "-");
   const plain = /^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$/.test(signed) ? signed.replaceAll(",", "") : signed.replace(/^([+-]?\d+),(\d+)$/, "$1.$2");
   return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain) && Number.isFinite(Number(plain)) ? Number(plain) : null;
+}
+
+/** A number with every digit that it has: a field holds what is counted with. @param {number} value */
+function whole(value) {
+  return String(value).replace("-", "\u2212");
 }
 
 /** @param {number} value */
