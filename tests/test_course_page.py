@@ -15,12 +15,14 @@ from playwright.sync_api import expect
 from test_axe import violations
 
 from site_builder.language import languages
-from site_builder.lesson_figures import Sized, attention, softmax
+from site_builder.lesson_figures import Sized, softmax
 from site_builder.lessons import exercise, lessons
 from site_builder.server import server_of
 from site_builder.strings import Strings
 from tracer.format.shapes import SHAPES
 from tracer.format.sizes import cache_bytes, flops_per_token, parameter_count, shape_of
+from tracer.library import attention_by_hand as by_hand
+from tracer.library.attention_by_hand import TOKENS
 
 NAMES = [lesson.name for lesson in lessons(languages()["en"])]
 FIRST_LOAD = 250_000  # bytes, gzip
@@ -52,27 +54,29 @@ def slide(tool, value: float) -> None:
 
 # Tools -----------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize(("masked", "divided"), [(True, True), (False, True), (True, False)])
-def test_attention_is_what_the_equations_say(new_page, site, masked, divided):
+@pytest.mark.parametrize(("masked", "divided"), [(True, True), (False, True), (True, False), (False, False)])
+@pytest.mark.parametrize("x", [TOKENS, np.round(np.random.default_rng(7).normal(size=(3, 4)), 2).tolist()],
+                         ids=["tokens of the start", "others"])
+def test_attention_is_that_by_hand(new_page, site, masked, divided, x):
+    """Table by table, against plain arithmetic in Python."""
     page = opened(new_page, site, f"lesson-{with_tool('attention')}")
     tool = page.locator("[data-tool=attention]").first
-    x = np.round(np.random.default_rng(7).normal(size=(3, 4)), 2)
-    for field, value in zip(tool.locator("td input").all(), x.ravel(), strict=True):
+    fields = tool.locator("td input").all()
+    assert [[numbers(field.input_value())[0] for field in fields[4 * i:][:4]] for i in range(3)] == TOKENS
+    for field, value in zip(fields, np.ravel(x), strict=True):
         field.fill(str(value))
     boxes = tool.locator("input[type=checkbox]")
     boxes.nth(0).set_checked(masked)
     boxes.nth(1).set_checked(divided)
-    factor = 1 if divided else np.sqrt(np.sqrt(4))  # on both sides of every product: undivided again
-    wanted = attention((x * factor).tolist(), masked)
-    wanted["out"] = (np.array(wanted["weights"]) @ x).tolist()
+    wanted = [now := by_hand.scores(x, x)]
+    wanted += [now := by_hand.scale(now, 4)] if divided else []
+    wanted += [now := by_hand.mask(now)] if masked else []
+    wanted += [now := by_hand.softmax(now), by_hand.weighted_sum(now, x)]
     tables = tool.locator(".matrices table").all()
-    for table, name, digits in zip(tables, ("scores", "weights", "out"), (3, 2, 2), strict=True):
+    for table, expected, digits in zip(tables, wanted, [*(3 for _ in wanted[:-2]), 2, 2], strict=True):
         rows = table.locator("tbody tr").all()
         shown = [[numbers(cell)[0] for cell in row.locator("td").all_inner_texts()] for row in rows]
-        expected = np.array(wanted[name])
-        if name == "scores" and masked:
-            expected[np.triu_indices(3, 1)] = -np.inf
-        np.testing.assert_allclose(shown, expected, rtol=0.6 * 10.0 ** (1 - digits), atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(shown, expected, rtol=0.6 * 10.0 ** (1 - digits), atol=1e-9)
 
 
 def test_shares_of_numbers_of_ones_own(new_page, site):
