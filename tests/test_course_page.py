@@ -101,6 +101,13 @@ def test_random_products_spread_as_the_root_of_the_width(new_page, site):
         spread, root = numbers(tool.locator(".working").inner_text())
         assert root == pytest.approx(2 ** (power / 2), rel=5e-3)
         assert spread == pytest.approx(root, rel=0.1)  # of 2000 draws: four of their standard deviations
+        bars, sides = (tool.locator(f".histogram {part}").evaluate_all(
+            f"all => all.map((one) => {where}.map((name) => Number(one.getAttribute(name))))")
+            for part, where in (("rect", '["x", "width", "height"]'), ("line", '["x1", "x2"]')))
+        middles, counts = np.array([x + width / 2 - 300 for x, width, _ in bars]), [bar[2] for bar in bars]
+        drawn = np.sqrt(np.average(middles**2, weights=counts))  # of the bars: a third of the spread wide
+        np.testing.assert_allclose(np.array(sides) - 300, [[-drawn] * 2, [drawn] * 2], rtol=0.02)
+        assert drawn / 300 * 3 * 512**0.5 == pytest.approx(spread, rel=0.02)
     tool.locator("input[type=checkbox]").check()
     assert numbers(tool.locator(".working").inner_text())[0] == pytest.approx(1, rel=0.1)
 
