@@ -5,7 +5,7 @@ import html
 import json
 import re
 import threading
-from dataclasses import asdict
+from dataclasses import asdict, fields, replace
 
 import numpy as np
 import pytest
@@ -15,10 +15,11 @@ from playwright.sync_api import expect
 from test_axe import violations
 
 from site_builder.language import languages
-from site_builder.lesson_figures import Sized, softmax
+from site_builder.lesson_figures import Sized, in_bytes, softmax
 from site_builder.lessons import exercise, lessons
 from site_builder.server import server_of
 from site_builder.strings import Strings
+from tracer.format.memory import training_memory
 from tracer.format.shapes import SHAPES
 from tracer.format.sizes import cache_bytes, flops_per_token, parameter_count, shape_of
 from tracer.library import attention_by_hand as by_hand
@@ -117,37 +118,76 @@ def test_sizes_are_those_that_python_counts(new_page, site):
     page = opened(new_page, site, f"lesson-{with_tool('sizes')}")
     tool = page.locator("[data-tool=sizes]").first
 
-    def check(shape):
-        parameters, flops, *cache = [int(n) for n in numbers(tool.locator(".working").inner_text())]
-        assert (parameters, flops) == (parameter_count(shape), flops_per_token(shape))
-        assert cache == [cache_bytes(shape, 2), cache_bytes(shape, 4)]
-        areas = [numbers(row.locator(".mono").inner_text()) for row in tool.locator(".bar-row").all()]
+    def check(shape, batch, number):
+        shape = replace(shape, dropout=0.0)
+        parameters, operations, training, generating = (values.evaluate_all(
+            "all => all.map((one) => Number(one.dataset.value))") for values in map(listed, range(4)))
         parts = Sized(**asdict(shape)).parts.values()
-        assert [area[:-1] for area in areas] == [[part.count, part.times][:1 + (part.times > 1)] for part in parts]
+        assert parameters == [part.total for part in parts]
+        assert numbers(figure(0).locator("figcaption").inner_text())[-1] == parameter_count(shape)
+        assert sum(operations) == flops_per_token(shape)
+        assert numbers(figure(1).locator("figcaption").inner_text())[-1] == flops_per_token(shape)
+        memory = training_memory(shape, batch)
+        assert training == [getattr(memory, field.name) for field in fields(memory)]
+        assert figure(2).locator("figcaption").inner_text().endswith(f": {in_bytes(memory.total)}")
+        cache = cache_bytes(shape, number)
+        assert generating == [number * parameter_count(shape), batch * shape.context * cache]
+        assert f"{batch * shape.context:,} × {in_bytes(cache)} = " in listed(3).last.inner_text()
+        for at in range(4):  # as large as they are: a pixel is worth the same in all of a drawing
+            drawn = figure(at).locator("svg g").evaluate_all("""all => all.map((one) => {
+                const { width, height } = one.querySelector("rect");
+                return [Number(one.dataset.value), width.baseVal.value * height.baseVal.value];
+            })""")
+            values, areas = np.transpose(drawn)
+            np.testing.assert_allclose(areas / areas.sum(), values / values.sum(), atol=1e-3)
+
+    def figure(at):
+        return tool.locator("figure.sized").nth(at)
+
+    def listed(at):
+        return figure(at).locator("li")
 
     for name, shape in SHAPES.items():
         tool.get_by_role("button", name=name, exact=True).click()
-        check(shape_of(shape))
-        fields = [float(field.input_value()) for field in tool.locator("input[type=text]").all()]
-        assert fields == [getattr(shape_of(shape), size) for size in SIZES]  # to the last digit
+        check(shape_of(shape), 1, 2)
+        typed = [float(field.input_value()) for field in tool.locator("input[type=text]").all()]
+        assert typed == [*(getattr(shape_of(shape), size) for size in SIZES), 1]  # to the last digit
     random = np.random.default_rng(5)
     for _ in range(6):
         heads = int(random.choice([1, 2, 6]))
         shape = {"vocabulary": int(random.integers(1, 9999)), "context": int(random.integers(1, 4096)),
-                 "width": heads * int(random.integers(1, 99)), "heads": heads,
+                 "width": heads * 2 * int(random.integers(1, 50)), "heads": heads,
                  "kv_heads": int(random.choice([0, 1, heads])), "blocks": int(random.integers(1, 50)),
                  "hidden": int(random.choice([0, 77])), "norm": str(random.choice(["layer_norm", "rms_norm"])),
-                 "activation": str(random.choice(["gelu", "swiglu"])),
+                 "activation": str(random.choice(["gelu", "gelu_tanh", "swiglu"])),
                  "position": str(random.choice(["learned", "rotary"])),
                  "bias": bool(random.integers(2)), "tied": bool(random.integers(2))}
-        for field, name in zip(tool.locator("input[type=text]").all(), list(shape)[:7], strict=True):
+        for field, name in zip(tool.locator("input[type=text]").all()[:7], SIZES, strict=True):
             field.fill(str(shape[name]))
-        for choice, name in zip(tool.locator("select").all(), list(shape)[7:], strict=True):
-            choice.select_option(str(shape[name]).lower())
-        check(shape_of(shape))
+        batch, number = int(random.integers(1, 20)), int(random.choice([2, 4]))
+        tool.get_by_label("sequences at once").last.fill(str(batch))
+        for choice, value in zip(tool.locator("select").all(), [*list(shape.values())[7:], number], strict=True):
+            choice.select_option(str(value).lower())
+        check(shape_of(shape), batch, number)
     tool.locator("input[type=text]").nth(2).fill("7")
     tool.locator("input[type=text]").nth(3).fill("3")
     assert tool.locator(".wrong").count() == 1
+
+
+@pytest.mark.parametrize(("like", "changed", "says"), [
+    ("gpt2", {}, ["parameters: 124,439,808", "38,597,376 · 31 %", "786,432 · 0.632 %"]),
+    ("llama-3-8b", {}, ["8,192 × 128 KiB = 1 GiB"]),
+    # The article prints 256 more for each block: its own sum, 256·768 + 768 + 256·256 + 256, is 263,168.
+    ("gpt2", {"blocks": 8, "width": 256, "heads": 4, "vocabulary": 1000, "context": 512}, ["parameters: 6,705,664"]),
+    ("gpt2", {"vocabulary": 65, "context": 64, "width": 128, "heads": 4, "blocks": 4}, ["parameters: 809,856"])])
+def test_sizes_that_are_known(new_page, site, like, changed, says):
+    """Of GPT-2 small, of Llama 3's cache for a token, of the second article's models."""
+    page = opened(new_page, site, f"lesson-{with_tool('sizes')}", viewport={"width": 360, "height": 740})
+    tool = page.locator("[data-tool=sizes]").first
+    tool.get_by_role("button", name=like, exact=True).click()
+    for name, value in changed.items():
+        tool.locator("input[type=text]").nth(SIZES.index(name)).fill(str(value))
+    assert [text for text in says if text not in tool.inner_text()] == []
 
 
 @pytest.mark.parametrize("text", ["Hi 你!", "é🙂\u0301", "<b>&amp;</b>"])

@@ -70,6 +70,14 @@ export function said(value, digits = 3) {
   return String(Number(value.toPrecision(digits))).replace("-", "\u2212");
 }
 
+/** Bytes in the unit that suits: 128 KiB, 2.1 GB where it is no whole number of KiB or MiB. @param {number} bytes */
+export function inBytes(bytes) {
+  const even = ["KiB", "MiB", "GiB"].findLast((_, i) => bytes % 1024 ** (i + 1) === 0 && bytes >= 1024 ** (i + 1) && bytes < 1024 ** (i + 2));
+  if (even) return `${(bytes / 1024 ** (["KiB", "MiB", "GiB"].indexOf(even) + 1)).toLocaleString("en")} ${even}`;
+  const [unit, size] = [["TB", 1e12], ["GB", 1e9], ["MB", 1e6], ["kB", 1e3]].find(([, least]) => bytes >= Number(least)) ?? ["B", 1];
+  return `${said(bytes / Number(size))} ${unit}`;
+}
+
 /**
  * A switch with its word.
  * @param {string} text
