@@ -1,45 +1,34 @@
 """One pass of a small trained model: against the model's own numbers, and what no such recording may say."""
 
+from pathlib import Path
+
 import numpy as np
 import orjson
 import pytest
 import torch
+from drawn import SHAPES
+from driver import DESK, WORDS, address, visit
+from passes import IDS, LABELS, LLAMA, SETTINGS, TARGETS, model, recorded_pass
 from torch.nn import functional as F
 
+from site_builder.build import build
+from site_builder.language import languages
 from tracer.errors import UserError
 from tracer.format.files import save
 from tracer.format.load import load
 from tracer.format.trace import Trace
 from tracer.format.verify import verify
-from tracer.model.config import Config
 from tracer.model.gpt import GPT
 from tracer.recording.single_pass import record_pass
 
-LABELS = ["the", "dog", "saw", "a", "cat", "."]
-IDS, TARGETS = [0, 1, 2, 3], [1, 2, 3, 4]
-SETTINGS = {"seed": 3, "updates": 1, "lr": 0.1}
-LLAMA = {"position": "rotary", "norm": "rms_norm", "activation": "swiglu", "kv_heads": 1, "bias": False, "tied": False}
-
-
-def model(**choices) -> GPT:
-    torch.manual_seed(3)
-    made = GPT(Config(vocabulary=6, context=5, width=8, heads=2, blocks=2, dropout=0.2, **choices))
-    with torch.no_grad():
-        for parameter in made.parameters():
-            parameter.mul_(5).add_(0.1 * torch.randn_like(parameter))
-    return made
-
-
-def recorded(made: GPT, targets: list[int] | None = TARGETS, ids: list[int] = IDS) -> Trace:
-    return record_pass(made, ids, targets, labels=LABELS, trained_on="nothing", settings=SETTINGS)
-
+TRACES = Path(__file__).resolve().parent.parent / "traces"
 
 @pytest.mark.parametrize("choices", [{}, LLAMA], ids=["GPT-2", "Llama"])
 def test_a_recorded_pass_is_what_the_model_computes(choices, tmp_path):
     made = model(**choices)
-    save(recorded(made), tmp_path / "lesson.json")
-    trace = load(tmp_path / "lesson.json")
-    assert (tmp_path / "lesson.json").stat().st_size < 300_000
+    save(recorded_pass(made), tmp_path / "pass.json")
+    trace = load(tmp_path / "pass.json")
+    assert (tmp_path / "pass.json").stat().st_size < 300_000
     assert [check for check in verify(trace) if check.problem] == []
     fused = GPT(made.config, explicit=False).eval()  # one kernel for attention
     fused.load_state_dict(made.state_dict())
@@ -56,7 +45,7 @@ def test_a_recorded_pass_is_what_the_model_computes(choices, tmp_path):
 
 def test_without_targets_the_last_position_alone_has_logits():
     made = model()
-    trace = recorded(made, None)
+    trace = recorded_pass(made, None)
     assert [chapter.kind for chapter in trace.chapters] == ["embedding", "block", "block", "head"]
     assert trace.values(trace.arrays_of("single")["logits"]).shape == (1, len(LABELS))
     assert {*trace.parameters[0].arrays} == {"trained"}
@@ -66,15 +55,50 @@ def test_the_model_is_left_as_it_was():
     made = model()
     made.explicit = False
     made.final_norm.weight.grad = torch.ones(8)
-    recorded(made)
+    recorded_pass(made)
     assert made.training and not made.explicit
     assert torch.equal(made.final_norm.weight.grad, torch.ones(8)) and made.token_embedding.weight.grad is None
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory) -> tuple[Trace, Path]:
+    folder, site = (tmp_path_factory.mktemp(name) for name in ("passes", "site"))
+    for path in TRACES.iterdir():
+        (folder / path.name).symlink_to(path)
+    (folder / "passes").unlink(missing_ok=True)
+    (folder / "passes").mkdir()
+    trace = recorded_pass(model())
+    save(trace, folder / "passes" / "tiny.json")
+    save(recorded_pass(model(**LLAMA), None), folder / "passes" / "llama.json")
+    build(folder, site)
+    return trace, site
+
+
+def test_its_pages_are_built_in_every_language(shown):
+    _, site = shown
+    found = {path.relative_to(site).as_posix() for path in site.glob("*/pass-*.html")}
+    assert found == {f"{one}/pass-{name}.html" for one in languages() for name in ("tiny", "llama")}
+    assert "pass-" not in (site / "en" / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_number_opens_and_no_update_is_told(shown, new_page):
+    trace, site = shown
+    page = visit(new_page(viewport=DESK, reduced_motion="reduce"),
+                 address(site, "pass-tiny", "en", "#step=loss&of=loss&at="))
+    page.evaluate("() => tools.until(() => document.querySelector('#number .big'))")
+    shown_loss = float(page.inner_text("#number .big").split()[0])
+    assert shown_loss == pytest.approx(float(trace.values("loss")), rel=1e-3)
+    page.evaluate("() => tools.goTo('#step=loss&view=route')")
+    page.wait_for_function("() => document.querySelector('figure.stage').stage.drawing")
+    said = [shape["text"] for shape in page.evaluate(SHAPES) if shape.get("text")]
+    assert any(text.startswith("loss ") for text in said)
+    assert WORDS["en"]("picture.route.moved") not in said
 
 
 def test_twice_the_same_bytes(tmp_path):
     contents = set()
     for name in ("one", "other"):
-        save(recorded(model()), tmp_path / f"{name}.json")
+        save(recorded_pass(model()), tmp_path / f"{name}.json")
         contents.add((tmp_path / f"{name}.json").read_bytes())
     assert len(contents) == 1
 
@@ -85,7 +109,7 @@ def test_twice_the_same_bytes(tmp_path):
     ({"ids": [0], "targets": [-1]}, "there is no token -1")])
 def test_what_the_model_cannot_read_is_refused(given, message):
     with pytest.raises(UserError, match=message):
-        recorded(model(), **given)
+        recorded_pass(model(), **given)
 
 
 def test_tokens_have_one_name_each():
@@ -115,8 +139,8 @@ def without(*path):
     (lambda body: body["passes"][0].update(kind="first"), "pass"),
 ])
 def test_what_is_no_such_recording_is_refused(change, message, tmp_path):
-    path = tmp_path / "lesson.json"
-    save(recorded(model()), path)
+    path = tmp_path / "pass.json"
+    save(recorded_pass(model()), path)
     body = orjson.loads(path.read_bytes())
     change(body)
     path.write_bytes(orjson.dumps(body))
@@ -126,8 +150,8 @@ def test_what_is_no_such_recording_is_refused(change, message, tmp_path):
 
 
 def test_other_values_of_a_parameter_are_found(tmp_path):
-    path = tmp_path / "lesson.json"
-    save(recorded(model()), path)
+    path = tmp_path / "pass.json"
+    save(recorded_pass(model()), path)
     body = orjson.loads(path.read_bytes())
     body["make"]["trained_on"] = "something"
     path.write_bytes(orjson.dumps(body))

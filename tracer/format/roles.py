@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 # trained model, a prompt that fills the context, and the model of an early moment of the training.
 GENERATIONS = ("generation", "long", "early")
 ROUTES = ("training", *GENERATIONS)
-PASS = "pass"  # one pass of a small trained model, for a lesson; in a file of any name
+PASS = "pass"  # one pass of a small trained model, in a file of any name
 KNOWN = (*ROUTES, PASS)  # what a recording must hold is said for these
 
 # Kind of a step, or nothing where it shows several, and its role → what it is; those of the model in its order.
