@@ -75,7 +75,7 @@ lint: $(VENV)/test.ready
 	@$(BIN)/python -m ruff check .
 	@$(BIN)/python -m mypy
 	@$(BIN)/deno lint --quiet --config static/deno.json static/boot.js static/js
-	@$(BIN)/deno check --quiet --config static/deno.json static/types.d.ts static/boot.js static/js/*.js $(wildcard static/js/drawings/*.js)
+	@$(BIN)/deno check --quiet --config static/deno.json static/types.d.ts static/boot.js static/js/*.js $(wildcard static/js/*/*.js)
 
 bench: $(VENV)/test.ready
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

@@ -21,6 +21,7 @@ import click
 import torch
 from recording import Comparison, add_row, clock_option, load, measure, new_table, out
 
+from tracer.format.shapes import GPT2_SHAPES, SHAPES
 from tracer.library.generate import generate
 from tracer.model.config import Config
 from tracer.model.gpt import GPT
@@ -28,7 +29,6 @@ from tracer.model.kernel_probe import described, kernels_used
 from tracer.model.optimizer import TrainingSettings, make_optimizer
 from tracer.model.pretrained import save_pretrained
 from tracer.model.sampling import Sampling
-from tracer.model.shapes import GPT2_SHAPES, SHAPES
 
 PROMPT = NEW = 256
 SMALL = Config(vocabulary=65, context=PROMPT + NEW, width=128, heads=4, blocks=4, dropout=0.0)

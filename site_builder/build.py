@@ -15,21 +15,30 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import jinja2
+import orjson
 
 from site_builder.compiled import compiled, formulas
-from site_builder.controls import controls, home_data
+from site_builder.controls import controls, home_data, lesson_data
 from site_builder.experiments import read_experiments, tell
-from site_builder.experiments_page import shown
+from site_builder.experiments_page import experiments_data, shown
 from site_builder.frame import language_links, page_links
+from site_builder.glossary import terms
 from site_builder.home import EXAMPLE, chapter_lists, class_tours, route_card, states
 from site_builder.language import Language, languages
-from site_builder.modules import ENTRY, modules_script, policy
+from site_builder.lesson_figures import EXPERIMENTS as LESSON_EXPERIMENTS
+from site_builder.lesson_figures import Figures
+from site_builder.lesson_figures import figures as lesson_figures
+from site_builder.lesson_pages import Course
+from site_builder.lesson_pages import pages as lesson_pages
+from site_builder.lessons import lessons
+from site_builder.modules import ENTRY, LESSON_ENTRY, modules_script, policy
 from site_builder.network_map import Map, network_map
 from site_builder.output import replacing, resolved
 from site_builder.page_data import route_data
 from site_builder.pages import chapters as route_chapters
 from site_builder.pages import pass_title, told, tour
 from site_builder.parts import Parts
+from site_builder.search import entries, search_data
 from site_builder.stamp import STAMP, stamp
 from site_builder.strings import Strings
 from site_builder.verified import read_recording
@@ -48,7 +57,7 @@ ROUTES = ("training", "generation")
 T = TypeVar("T")
 # The files of the style sheet: what comes later may say otherwise than what came before.
 STYLES = ("page", "stage", "steps", "tables", "pictures", "panel", "home", "map", "narrow", "generation",
-          "experiments", "shell")
+          "experiments", "shell", "lessons", "tools")
 MORE_ROUTES = ("early", "long")  # shown where there is a recording of it
 LIVELY = {"generation": "early"}  # where there is one, its draws are open: it is what home shows, and its tour
 HOME_PROSE = {"training": ["home: lead", "home: training", "home: states"], "generation": ["home: generation"]}
@@ -77,7 +86,9 @@ def build(traces: Path, output: Path) -> Path:
 def _write_site(traces: Path, folder: Path) -> None:
     (folder / "data").mkdir()
     more = [route for route in MORE_ROUTES if newest(traces / f"{route}.json").exists()]
-    site = _Site(traces, folder, (*ROUTES, *more), bool(experiment_files(traces)))
+    experiments = {path.stem for path in experiment_files(traces)}
+    has_course = experiments >= LESSON_EXPERIMENTS and set(more) == set(MORE_ROUTES)
+    site = _Site(traces, folder, (*ROUTES, *more), bool(experiments), has_course)
     jobs: list[Callable[[], tuple[Origin | None, dict[str, _Told]] | None]] = [
         *(partial(_write_route, site, route) for route in site.routes), partial(_write_experiments, site),
         *(partial(_write_pass, site, path) for path in pass_files(traces))]
@@ -87,13 +98,17 @@ def _write_site(traces: Path, folder: Path) -> None:
         of_routes = {route: told[language.code] for route, (_, told) in zip(site.routes, written, strict=True)}
         _write_home(site, language, of_routes)
         _write_class_page(site, language, of_routes)
+        if site.has_course:
+            _write_course(site, language, of_routes)
     site.write("index.html", "index.html", languages=list(languages().values()))
     styles = [language.style for language in languages().values()]
     styles += [(STATIC / "css" / f"{name}.css").read_text(encoding="utf-8") for name in STYLES]
     (folder / "two-routes.css").write_text("".join(styles), encoding="utf-8", newline="\n")
     for script in ("boot.js", "door.js"):
         shutil.copyfile(STATIC / script, folder / script)
-    (folder / "modules.js").write_text(modules_script(), encoding="utf-8", newline="\n")
+    for name, of_lessons in (("modules", False), ("lesson-modules", True)):
+        text = modules_script(lessons=of_lessons)
+        (folder / f"{name}.js").write_text(text, encoding="utf-8", newline="\n")
 
 
 def _side_by_side(jobs: list[Callable[[], T]]) -> list[T]:
@@ -126,12 +141,13 @@ class _Site:
     folder: Path
     routes: tuple[str, ...]
     has_experiments: bool
+    has_course: bool = False  # lessons speak of the recordings that come along, and of all experiments
 
     def page(self, path: str, template: str, language: Language, **context: object) -> None:
         """Write a page of one language."""
         strings, name = Strings(language), Path(path).stem
         self.write(f"{language.code}/{path}", template, language=language, words=strings, root=ROOT,
-                   page_links=page_links(name, self.routes, self.has_experiments, strings),
+                   page_links=page_links(name, self.routes, self.has_experiments, self.has_course, strings),
                    language_links=language_links(name, language), **context)
 
     def write(self, path: str, template: str, **context: object) -> None:
@@ -149,6 +165,8 @@ class _Told:
     tour: list[dict[str, Any]]
     map: Map
     wide_map: Map
+    titles: dict[str, str]  # of every step
+    figures: Figures  # what lessons may name of it
 
 
 def _write_route(site: _Site, route: str) -> tuple[Origin | None, dict[str, _Told]]:
@@ -188,7 +206,8 @@ def _write_route_page(site: _Site, parts: Parts, language: Language, page: str, 
               titles=titles, map=small, controls=controls(page, ROOT, strings, stops, modes, title), entry=ENTRY)
     return _Told(told(parts, language, HOME_PROSE.get(route, [])),
                  [(chapter.steps[0].id, chapter.title) for chapter in chapters], stops,
-                 small, network_map(trace, titles, strings, columns=True))
+                 small, network_map(trace, titles, strings, columns=True), titles,
+                 {"summary": trace.summary, "make": trace.make})
 
 
 def _write_class_page(site: _Site, language: Language, told: dict[str, _Told]) -> None:
@@ -201,12 +220,32 @@ def _write_class_page(site: _Site, language: Language, told: dict[str, _Told]) -
                   script_data=home_data(ROOT, strings))
 
 
+def _write_course(site: _Site, language: Language, told: dict[str, _Told]) -> None:
+    """The lessons, the page that lists them, and all of them on one page for paper."""
+    known = lesson_figures(language, {route: one.figures for route, one in told.items()}, read_experiments(site.traces))
+    titles = {route: one.titles for route, one in told.items()}
+    course, strings = Course(lesson_pages(language, lessons(language), known, titles)), Strings(language)
+    every = [None, *course.lessons, None]
+    for before, lesson, after in zip(every, course.lessons, every[2:], strict=False):
+        site.page(lesson.file, "lesson.html", language, lesson=lesson, before=before, after=after, total=course.count,
+                  printed=False, entry=LESSON_ENTRY, script_data=lesson_data(ROOT, strings, lesson.tools))
+    site.page("course.html", "course.html", language, course=course, entry=LESSON_ENTRY,
+              script_data=lesson_data(ROOT, strings, []))
+    glossary = terms(language, titles)
+    site.page("glossary.html", "glossary.html", language, terms=glossary)
+    index = orjson.dumps(search_data(entries(course.lessons, glossary, titles), strings)).decode()
+    (site.folder / "data" / f"search-{language.code}.js").write_text(
+        f'twoRoutes.receive("search", {index});\n', encoding="utf-8", newline="\n")
+    site.page("search.html", "search.html", language, entry=LESSON_ENTRY, script_data=lesson_data(ROOT, strings, []))
+    site.page("course-print.html", "course-print.html", language, course=course, printed=True)
+
+
 def _write_experiments(site: _Site) -> None:
     experiments = read_experiments(site.traces)
     for language in languages().values() if experiments else ():
         (title, lead), found = tell(experiments, language)
-        site.page("experiments.html", "experiments.html", language, title=title, lead=lead,
-                  experiments=shown(found, language))
+        site.page("experiments.html", "experiments.html", language, title=title, lead=lead, entry=ENTRY,
+                  experiments=shown(found, language), script_data=experiments_data(found, ROOT))
 
 
 def _write_home(site: _Site, language: Language, told: dict[str, _Told]) -> None:
@@ -219,6 +258,7 @@ def _write_home(site: _Site, language: Language, told: dict[str, _Told]) -> None
               routes=cards, states=states(strings),
               script_data=home_data(ROOT, strings), entry=ENTRY,
               map=told["training"].map, wide_map=told["training"].wide_map, has_experiments=site.has_experiments,
+              has_course=site.has_course,
               chapters=chapter_lists({route: one.chapters for route, one in told.items()}, strings))
 
 

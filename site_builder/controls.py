@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from site_builder.strings import Strings
+from tracer.ops import KINDS, expand_ellipsis
 
 DIGITS = ("2", "4", "6", "all")
 SPEEDS = ("slow", "normal", "fast")
@@ -66,3 +67,21 @@ def home_data(root: str, strings: Strings) -> dict[str, Any]:
     """What the scripts of the home page are told: the words of its moving pictures."""
     words = {key: word for key, word in strings.for_scripts().items() if key.startswith(_OF_HOME)}
     return {"route": "", "root": root, "words": words}
+
+
+def lesson_data(root: str, strings: Strings, tools: list[str]) -> dict[str, Any]:
+    """What the scripts of a lesson are told: its words, those of its tools, and the equations that tools evaluate."""
+    groups = ("lesson.", *(f"tool.{tool}." for tool in tools))
+    words = {key: word for key, word in strings.all().items() if key.startswith(groups)}
+    kinds = dict.fromkeys(kind for tool in tools for kind in TOOL_KINDS.get(tool, ()))
+    return {"route": "", "root": root, "words": words, "kinds": {kind: _equations(kind) for kind in kinds}}
+
+
+# Tool → the kinds of operation whose equations it evaluates.
+TOOL_KINDS = {"attention": ("scaled_scores", "causal_mask", "softmax", "weighted_sum"),
+              "softmax": ("softmax", "temperature"), "dots": ("softmax",)}
+_LEADING = {"softmax": ["h", "i"]}  # letters that ... stands for, where rows of several heads are meant
+
+
+def _equations(kind: str) -> list[Any]:
+    return [equation.to_json() for equation in expand_ellipsis(KINDS[kind].targets["out"], _LEADING.get(kind, []))]

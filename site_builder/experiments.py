@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from site_builder import verified
+from site_builder.experiments_heads import induction_figures, induction_plots, noun_figures, noun_plots
+from site_builder.experiments_initial import initial_figures
 from site_builder.language import Language
 from site_builder.parts import number_in_prose
 from site_builder.plots import Guide, Plot, Series, Size, plot
 from site_builder.prose import render, render_title
 from site_builder.strings import Strings, count
-from tracer.format.experiments import CACHE_SCHEMA
+from tracer.format.experiment_heads import INDUCTION_SCHEMA, NOUN_SCHEMA
+from tracer.format.experiment_initial import INITIAL_SCHEMA
+from tracer.format.experiments import CACHE_SCHEMA, DEPTH_SCHEMA
 
 WIDE, NARROW = Size(760, 360, right=150), Size(340, 300, right=84, left=40)
 LOW_WIDE, LOW_NARROW = Size(760, 240, right=150), Size(340, 240, right=84, left=44)
@@ -22,17 +26,17 @@ Figures = dict[str, Any]  # by name, as templates and prose ask for them
 CONDITIONS = ("device", "precision", "compile")
 
 def read_experiments(traces: Path) -> list[Figures]:
-    """The figures of every experiment in `traces`, depths before caches; empty where there is none.
+    """The figures of every experiment in `traces`, kind by kind; empty where there is none.
 
     Raises `UserError` for a file that is damaged or does not follow.
     """
     found = []
     for stem, body in verified.read_experiments(traces).items():
-        found.append((_cache if body["schema"] == CACHE_SCHEMA else _depth)(stem, body))
-    found.sort(key=lambda one: (one["kind"] == "cache", one["updates"] if one["kind"] == "depth" else 0, one["id"]))
+        found.append(FIGURES[body["schema"]](stem, body))
+    found.sort(key=lambda one: ([*PLOTS].index(one["kind"]), one.get("updates", 0), one["id"]))
     depths = sorted({run["blocks"] for one in found if one["kind"] == "depth" for run in one["runs"]})
     for one in found:
-        for run in one.get("runs", []):
+        for run in one["runs"] if one["kind"] == "depth" else ():
             run["look"] = depths.index(run["blocks"])  # a depth has one colour, whichever experiment it is in
     return found
 
@@ -48,9 +52,15 @@ def tell(experiments: list[Figures], language: Language) -> tuple[tuple[str, str
 
     told = [one | {"what": say(f"experiments: {one['kind']}", one),
                    "reading": say(f"experiments: {one['kind']}, reading", one),
-                   "plots": (_depth_plots if one["kind"] == "depth" else _cache_plots)(one, strings)}
+                   "plots": PLOTS[one["kind"]](one, strings)}
             for one in experiments]
     return say("experiments: lead", {})[:2], told
+
+
+def experiment_title(one: Figures, language: Language) -> str:
+    """What an experiment is called on its page."""
+    title: str = tell([one], language)[1][0]["what"][0]
+    return title
 
 
 def fixed(value: float, places: int) -> str:
@@ -185,3 +195,12 @@ def _cache_plots(one: Figures, strings: Strings) -> dict[str, list[Plot]]:
     return {"times": [plot(times, size, zero=True) for size in (WIDE, NARROW)],
             "positions": [plot(areas, Size(size.width, size.height, 20, size.left), zero=True)
                           for size in (LOW_WIDE, LOW_NARROW)]}
+
+
+FIGURES: dict[str, Callable[[str, Figures], Figures]] = {
+    DEPTH_SCHEMA: _depth, CACHE_SCHEMA: _cache, INDUCTION_SCHEMA: induction_figures, NOUN_SCHEMA: noun_figures,
+    INITIAL_SCHEMA: initial_figures}
+# By kind, in the order of the page.
+PLOTS: dict[str, Callable[[Figures, Strings], dict[str, list[Plot]]]] = {
+    "depth": _depth_plots, "cache": _cache_plots, "initial": lambda one, strings: {},
+    "induction": induction_plots, "noun": noun_plots}

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from site_builder.language import Language, languages
 from site_builder.strings import Strings
 
-NAMES = {"index": "home", "experiments": "experiments.name"}  # page → its word; routes are called as they are
+# Page → its word; routes are called as they are.
+NAMES = {"index": "home", "experiments": "experiments.name", "course": "lesson.course",
+         "search": "lesson.search"}
 
 
 @dataclass
@@ -26,9 +28,11 @@ class LanguageLink:
     is_here: bool
 
 
-def page_links(page: str, routes: tuple[str, ...], has_experiments: bool, strings: Strings) -> list[Link]:
+def page_links(page: str, routes: tuple[str, ...], has_experiments: bool, has_course: bool,
+               strings: Strings) -> list[Link]:
     """Every page of the site, in order."""
-    pages = ["index", *routes, *(["experiments"] if has_experiments else [])]
+    pages = ["index", *(["course"] if has_course else []), *routes, *(["experiments"] if has_experiments else []),
+             *(["search"] if has_course else [])]
     return [Link(f"{one}.html", strings(NAMES.get(one, one)), one == page) for one in pages]
 
 

@@ -5,7 +5,7 @@ Such a folder holds
 - ``language.toml``: `name`, `tag` (BCP 47), `direction` ("ltr", "rtl"), `gap` between two sentences; where they apply,
   `plural` and `kind_sources` (see `Language`);
 - ``strings.toml``: the words of the interface;
-- ``pictures.toml``: those of the pictures, a table for each drawing;
+- ``pictures.toml``: those of the pictures, a table for each drawing; ``tools.toml``: those of the lessons' tools;
 - ``sources.toml``: where equations come from, by the key of what they compute;
 - ``*.md``: the prose (`site_builder/sections.py`), by keys (`site_builder/keys.py`);
 - ``style.css``, where its script wants faces or spacing of its own.
@@ -85,8 +85,9 @@ def _language(folder: Path) -> Language:
     if missing := _NEEDED.keys() - about.keys():
         raise UserError(f"{folder / 'language.toml'} lacks {', '.join(sorted(missing))}")
     style = folder / "style.css"
-    pictures = {f"picture.{name}": word for name, word in _flat(_toml(folder / "pictures.toml")).items()}
-    language = Language(folder.name, **about, strings=_flat(_toml(folder / "strings.toml")) | pictures,
+    of_parts = {f"{part}.{name}": word for part in ("picture", "tool")
+                for name, word in _flat(_toml(folder / f"{part}s.toml")).items()}
+    language = Language(folder.name, **about, strings=_flat(_toml(folder / "strings.toml")) | of_parts,
                         sources=_toml(folder / "sources.toml"),
                         style=style.read_text(encoding="utf-8") if style.exists() else "")
     for path in sorted(folder.glob("*.md")):

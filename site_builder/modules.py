@@ -21,22 +21,25 @@ from site_builder.functions import NAME, functions_module
 from tracer.resources import STATIC
 
 ENTRY = 'import "main";'  # the one script that stands in a page
+LESSON_ENTRY = 'import "lessons/main";'  # in that of a lesson
+TOOLS, TOOLBOX = "tools", "toolbox"  # the folder of the lessons' tools, and the module that knows them all
+OF_LESSONS = ("lessons", TOOLS, TOOLBOX)  # modules and folders of modules that only lessons load
 DRAWINGS = "drawings"  # of the module that knows them all, and of their folder
 SOURCES = STATIC / "js"
 
 
-def modules_script(folder: Path = SOURCES) -> str:
-    """A classic script that gives the page its import map.
+def modules_script(folder: Path = SOURCES, lessons: bool = False) -> str:
+    """A classic script that gives the page its import map, of a lesson with what lessons alone load.
 
     It holds each module once; the map needs its URL twice, and its hash, which the policy of the page says.
     """
-    pairs = [[name, _data_url(text)] for name, text in modules(folder).items()]
+    pairs = [[name, _data_url(text)] for name, text in modules(folder, lessons).items()]
     return f"twoRoutes.map({_json(pairs)});\n"
 
 
-def import_map(folder: Path = SOURCES) -> str:
+def import_map(folder: Path = SOURCES, lessons: bool = False) -> str:
     """The import map for every module: the text that ``twoRoutes.map`` makes, byte for byte."""
-    texts = modules(folder)
+    texts = modules(folder, lessons)
     urls = {name: _data_url(text) for name, text in texts.items()}
     return _json({"imports": urls, "integrity": {urls[name]: sha256(text) for name, text in texts.items()}})
 
@@ -45,10 +48,11 @@ def import_map(folder: Path = SOURCES) -> str:
 def policy() -> str:
     """The Content-Security-Policy of every page, in its head and in the header that `serve` sends.
 
-    The hashes of the modules stand last, in the order of the import map: ``boot.js`` reads them there.  The scripts ask
-    for nothing; what checks a site from within a page (its ``robots.txt``) may ask the site itself.
+    The hashes of the modules stand last, in the order of the import map, those of the lessons before those that every
+    page loads: ``boot.js`` reads as many from the end as there are modules.  The scripts ask for nothing; what checks a
+    site from within a page (its ``robots.txt``) may ask the site itself.
     """
-    texts = [import_map(), ENTRY, *modules(SOURCES).values()]
+    texts = [import_map(lessons=True), import_map(), ENTRY, LESSON_ENTRY, *modules(SOURCES, lessons=True).values()]
     hashes = " ".join(f"'{sha256(text)}'" for text in texts)
     return (f"default-src 'none'; script-src 'self' {hashes}; style-src 'self'; img-src 'self' data:; "
             "frame-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'")
@@ -59,20 +63,34 @@ def sha256(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def modules(folder: Path = SOURCES) -> dict[str, str]:
-    """Name → text: every ``*.js`` in `folder`, and the modules that are made from tables: of functions, of drawings."""
+def modules(folder: Path = SOURCES, lessons: bool = False) -> dict[str, str]:
+    """Name → text: every ``*.js`` in `folder`, and the modules that are made from tables: of functions, of drawings.
+
+    With `lessons` those that only lessons load come first.
+    """
     files = {path.relative_to(folder).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
              for path in folder.rglob("*.js")}
-    files |= {NAME: functions_module(), DRAWINGS: drawings_module(folder)}
+    files |= {NAME: functions_module(), DRAWINGS: drawings_module(folder), TOOLBOX: toolbox_module(folder)}
+    of_lessons = [name for name in sorted(files) if name.split("/")[0] in OF_LESSONS]
+    names = [*(of_lessons if lessons else []), *sorted(files.keys() - set(of_lessons))]
     # What is said to people and to the type checker is left out; the last line names the file in stacks.
-    return {name: f"{rjsmin.jsmin(files[name])}\n//# sourceURL={name}.js\n" for name in sorted(files)}
+    return {name: f"{rjsmin.jsmin(files[name])}\n//# sourceURL={name}.js\n" for name in names}
 
 
 def drawings_module(folder: Path = SOURCES) -> str:
     """The text of the module that gives every drawing of its own by its name: the files in ``drawings/``."""
-    names = sorted(path.stem for path in (folder / DRAWINGS).glob("*.js"))
-    imports = [f'import * as {name} from "{DRAWINGS}/{name}";\n' for name in names]
-    return f"{''.join(imports)}export const DRAWINGS = {{ {', '.join(names)} }};\n"
+    return _of_folder(folder, DRAWINGS)
+
+
+def toolbox_module(folder: Path = SOURCES) -> str:
+    """The same for the tools of lessons: the files in ``tools/``."""
+    return _of_folder(folder, TOOLS)
+
+
+def _of_folder(folder: Path, of: str) -> str:
+    names = sorted(path.stem for path in (folder / of).glob("*.js"))
+    imports = [f'import * as {name} from "{of}/{name}";\n' for name in names]
+    return f"{''.join(imports)}export const {of.upper()} = {{ {', '.join(names)} }};\n"
 
 
 def _data_url(text: str) -> str:

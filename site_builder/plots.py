@@ -11,7 +11,8 @@ NAME_HEIGHT = 16  # units of the picture between two names
 class Series:
     """What is drawn: values `ys` over `xs` in the colour `look`.
 
-    `name` stands at the end of a line; an area is filled down to zero and has no name in the picture.
+    `name` stands at the end of a line; an area is filled down to zero and has no name in the picture.  `dots`: whether
+    a line that is not thin has a point at each value.
     """
 
     xs: Sequence[float]
@@ -20,6 +21,7 @@ class Series:
     name: str = ""
     thin: bool = False
     area: bool = False
+    dots: bool = True
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,11 @@ class Plot:
     names: list[Name]
     guide: str = ""  # its path
 
+    @property
+    def upright(self) -> str:
+        """The path of a line over the whole height, at 0: it is moved to where it shall stand."""
+        return f"M0,{self.size.top}V{self.size.height - self.size.bottom}"
+
 
 def plot(series: list[Series], size: Size, guide: Guide | None = None, zero: bool = False) -> Plot:
     """Lay out `series`; with `zero` each axis includes it, else only what is drawn."""
@@ -124,7 +131,7 @@ def _draw(one: Series, points: list[tuple[float, float]], floor: float) -> Drawn
     path = "M" + "L".join(f"{x:g},{y:g}" for x, y in points)
     if one.area:
         return Drawn(one.look, "area", f"{path}L{points[-1][0]:g},{floor:g}L{points[0][0]:g},{floor:g}Z", [])
-    return Drawn(one.look, "line thin", path, []) if one.thin else Drawn(one.look, "line", path, points)
+    return Drawn(one.look, "line thin" if one.thin else "line", path, points if one.dots and not one.thin else [])
 
 
 def _names(series: list[Series], points: list[list[tuple[float, float]]], right: float, top: float,

@@ -118,6 +118,10 @@ interface PageData {
   root: string;
   words: Words;
   tour?: Stop[];
+  /** Whether it is the page of experiments. */
+  experiments?: boolean;
+  /** What tools evaluate: by kind the equations of what it makes. */
+  kinds?: Record<string, Equation[]>;
 }
 
 /** A stop of a tour: site_builder/tour.py. `say` is HTML. */
@@ -226,6 +230,10 @@ declare module "functions" {
 }
 
 /** Made by site_builder/modules.py: the files of static/js/drawings by name. */
+declare module "toolbox" {
+  export const TOOLS: Record<string, { mount: import("lessons/tool").Mount }>;
+}
+
 declare module "drawings" {
   export const DRAWINGS: Record<string, import("drawing").Drawing>;
 }

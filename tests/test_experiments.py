@@ -250,7 +250,8 @@ def test_reading_needs_no_torch():
 def test_committed_experiments_follow_the_format():
     found = load_experiments(ROOT / "traces")
     assert {name: body["schema"] for name, body in found.items()} == {
-        name: f"two-routes/experiment/{name.partition('-')[0]}" for name in ("cache", "depth", "depth-10000")}
+        name: f"two-routes/experiment/{name.partition('-')[0]}"
+        for name in ("cache", "depth", "depth-10000", "induction", "initial", "noun")}
 
 
 @pytest.mark.parametrize(("recording", "recipe", "limits"), [

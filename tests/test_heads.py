@@ -9,8 +9,8 @@ import pytest
 import torch
 from trials import TRIALS
 
-from tracer.cli.open_model import attention_weights, repeated_texts
 from tracer.errors import UserError
+from tracer.library.attention_maps import attention_weights, repeated_texts
 from tracer.library.head_scores import PATTERNS, even_scores, rank_heads, recorded_passes
 from tracer.model.config import Config
 from tracer.model.gpt import GPT

@@ -10,6 +10,7 @@ import pytest
 from damage import as_json
 
 from site_builder.experiments import read_experiments, tell
+from site_builder.experiments_page import shown as page_of
 from site_builder.language import languages
 from site_builder.plots import Series, Size, plot
 from tracer.errors import UserError
@@ -19,7 +20,9 @@ from tracer.format.sizes import shape_of
 from tracer.library.counting import cache_bytes, parameter_count
 
 FOLDER = Path(__file__).resolve().parent.parent / "traces" / "experiments"
-DEPTH, CACHE = (orjson.loads((FOLDER / f"{stem}.json").read_bytes()) for stem in ("depth", "cache"))
+KINDS = {stem: orjson.loads((FOLDER / f"{stem}.json").read_bytes())
+         for stem in ("depth", "cache", "initial", "induction", "noun")}
+DEPTH, CACHE, INITIAL, INDUCTION, NOUN = KINDS.values()
 JUNK = [None, "x", "", [], {}, [1], {"a": 1}, True, 0, -1, 1.5, 10**8, 2**53, 2**63 - 1, 1e300, -1e300, 1e-300]
 SINGLE = (str, int, float, bool)
 
@@ -29,10 +32,14 @@ def fitting(body: dict) -> dict:
     make = body["make"]
     try:
         for run in body.get("runs", ()):
-            settings = {name: make["settings"][name] for name in ("context", "width", "heads")}
-            run["parameters"] = parameter_count(shape_of(
-                settings | {"vocabulary": make["vocabulary"], "blocks": run["blocks"]}))
+            sizes = make.get("config", make["settings"])
+            settings = {name: sizes[name] for name in ("context", "width", "heads")}
+            run["parameters"] = parameter_count(shape_of(settings | {
+                "vocabulary": sizes.get("vocabulary", make.get("vocabulary")), "blocks": run["blocks"]}))
         for point in body.get("points", ()):
+            if "losses" in point:
+                point["parameters"] = parameter_count(shape_of(make["config"] | {"vocabulary": point["vocabulary"]}))
+                continue
             shape = shape_of(make["config"])
             make["parameters"], make["bytes_per_token"] = parameter_count(shape), cache_bytes(shape)
             point["cache_bytes"] = cache_bytes(shape) * (point["prompt"] + make["new_tokens"] - 1)
@@ -49,7 +56,7 @@ def shown(path: Path, body: dict) -> str:
     start = time.process_time()
     try:
         for language in languages().values():
-            tell(read_experiments(path.parent.parent), language)
+            page_of(tell(read_experiments(path.parent.parent), language)[1], language)
     except UserError as error:
         assert len(str(error).splitlines()) == 1 and len(str(error)) < 600
         assert time.process_time() - start < 2
@@ -72,12 +79,12 @@ def put(body: dict, place: tuple, value) -> dict:
     return changed
 
 
-@pytest.mark.parametrize("name", ["depth", "cache"])
+@pytest.mark.parametrize("name", KINDS)
 def test_a_value_of_another_kind_or_size_is_refused_or_shown(tmp_path, name):
-    body = {"depth": DEPTH, "cache": CACHE}[name]
+    body = KINDS[name]
     places = [*single_values({key: value for key, value in body.items() if key not in ("summary", "sha256")})]
     path, found = tmp_path / "experiments" / "x.json", set()
-    assert shown(path, copy.deepcopy(body)) == "shown" and len(places) >= 20
+    assert shown(path, copy.deepcopy(body)) == "shown" and len(places) >= 15
     for number, place in enumerate(places):
         junk = JUNK if os.environ.get("TWO_ROUTES_TRIALS") else [JUNK[(number * 5 + k) % len(JUNK)] for k in range(5)]
         for value in junk:
@@ -92,6 +99,29 @@ def test_a_value_of_another_kind_or_size_is_refused_or_shown(tmp_path, name):
     (DEPTH, {("make", "text", "characters"): None}, "'characters' of text cannot be None"),
     (DEPTH, {("make", "settings", "heads"): 3}, "'heads' cannot be 3"),
     (DEPTH, {("runs", 0, "evaluations", "validation", 0): 1.7e308}, "'validation' of evaluations of run 0"),
+    (INITIAL, {("points", 1, "std"): 101}, "'std' of point 1 cannot be 101"),
+    (INITIAL, {("points", 1, "losses"): [3.1]}, "'losses' of point 1 are not one for each of the seeds"),
+    (INITIAL, {("points", 0, "vocabulary"): 70}, "'vocabulary' and 'std' do not rise from point 0 to point 1"),
+    (INITIAL, {("make", "seeds"): []}, "'seeds' of make are no list of seeds"),
+    (INITIAL, {("make", "config", "heads"): 5}, "'heads' cannot be 5"),
+    (INDUCTION, {("make", "config", "heads"): 5}, "'heads' cannot be 5"),
+    (INDUCTION, {("make", "settings", "evaluate_every"): 0}, "'evaluate_every' of settings cannot be 0"),
+    (INDUCTION, {("make", "task", "jump"): 1.5}, "'jump' of task cannot be 1.5"),
+    (INDUCTION, {("runs", 0, "scores", "twice", 1, 3): 1.001}, "'twice' of scores of run 0 is not 51 shares for"),
+    (INDUCTION, {("runs", 3, "scores", "previous"): []}, "'previous' of scores of run 3 is not 51 shares for each"),
+    (INDUCTION, {("shown", "ids"): []}, "'ids' of shown are not 1 to 256 ids"),
+    (INDUCTION, {("shown", "weights"): []}, "'weights' of shown are not those of every moment"),
+    (INDUCTION, {("shown", "weights", 7): "AAAA"}, "attention weights have 3 bytes, 2 heads of 24 tokens have 1200"),
+    (INDUCTION, {("shown", "weights", 7): "A" * 1600}, "attention weights of a query do not add up to one"),
+    (NOUN, {("make", "task", "nouns"): []}, "'nouns' of task is no list of words"),
+    (NOUN, {("sentences", 0, "nouns"): [1, 7]}, "'nouns' of sentence 0 are not two places"),
+    (NOUN, {("sentences", 0, "nouns"): [1, 3]}, "sentences.0.nouns"),
+    (NOUN, {("sentences", 1, "right"): 1}, "sentences.1.right"),
+    (NOUN, {("sentences", 1, "right"): 2}, "'right' of sentence 1 cannot be 2"),
+    (NOUN, {("runs", 2, "read"): []}, "run 2 has not read every sentence"),
+    (NOUN, {("runs", 2, "read", 1, "weights", 0): [0.5]}, "'weights' of 'read' of run 2 is not 7 shares for each of 2"),
+    (NOUN, {("runs", 2, "read", 1, "said", 0): {"word": "cat", "share": 2}}, "'share' of 'said' of run 2 cannot be 2"),
+    (NOUN, {("runs", 0, "curve", "held_out", 0): -0.1}, "'held_out' of curve of run 0 holds something"),
     (CACHE, {("make", "new_tokens"): 10**9}, "'new_tokens' of make cannot be 1000000000"),
     (CACHE, {("make", "new_tokens"): 0, ("points", 0, "prompt"): 1}, "'new_tokens' of make cannot be 0"),
 ])

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from site_builder import glossary
 from site_builder import language as module
+from site_builder import lessons as lessons_module
 from site_builder.build import build
 from site_builder.language import languages
 from site_builder.sections import read_sections
@@ -44,10 +46,24 @@ def toml(path: Path) -> str:
     return "\n".join(lines(tomllib.loads(path.read_text("utf-8"))))
 
 
+def marked_lesson(text: str) -> str:
+    """A lesson with everything marked but the heads of its fences, and in exercises but the names of fields."""
+    lines, exercise = [], False
+    for line in text.splitlines():
+        exercise = line.startswith("```exercise") or (exercise and not line.startswith("```"))
+        name, sign, value = line.partition(" = ")
+        if line.startswith("```") or (exercise and name not in ("ask", "why", "say")):
+            lines.append(line)
+        else:
+            lines.append(f"{name}{sign}{marked(value)}" if exercise else marked(line))
+    return "\n".join(lines) + "\n"
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
     """The folder of languages, a copy."""
-    monkeypatch.setattr(module, "LANGUAGES", tmp_path / "languages")
+    for one in (module, lessons_module, glossary):
+        monkeypatch.setattr(one, "LANGUAGES", tmp_path / "languages")
     return Path(shutil.copytree(LANGUAGES, tmp_path / "languages"))
 
 
@@ -56,12 +72,15 @@ def test_a_third_language_is_a_folder(folder, tmp_path):
     (folder / NEW).mkdir()
     for path in (folder / "en").glob("*.md"):
         (folder / NEW / path.name).write_text(marked(path.read_text("utf-8")), "utf-8")
+    (folder / NEW / "lessons").mkdir()
+    for path in (folder / "en/lessons").glob("*.md"):
+        (folder / NEW / "lessons" / path.name).write_text(marked_lesson(path.read_text("utf-8")), "utf-8")
     topics = [part for path in folder.glob("*.md") for part in read_sections(path, ("en", "zh"))]
     (folder / NEW / "topics.md").write_text("".join(
         marked(f"# {key}\n## {section.title}\n") + (f"Name: {marked(section.name)}\n" if section.name else "")
         + marked(f"{section.body}\n> {section.misread}\n")
         for code, key, section in topics if code == "en"), "utf-8")
-    for name in ("strings.toml", "pictures.toml", "sources.toml"):
+    for name in ("strings.toml", "pictures.toml", "sources.toml", "tools.toml", "glossary.toml"):
         (folder / NEW / name).write_text(toml(folder / "en" / name), "utf-8")
     (folder / NEW / "language.toml").write_text(
         f'name = "Marked"\ntag = "{TAG}"\ndirection = "rtl"\ngap = " "\nplural = "s"\nkind_sources = true\n')

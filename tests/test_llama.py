@@ -15,6 +15,7 @@ from site_builder.build import build
 from site_builder.language import languages
 from tracer.errors import UserError
 from tracer.format.files import save
+from tracer.format.shapes import SHAPES as NAMED
 from tracer.format.sizes import cache_bytes, parameter_count
 from tracer.format.trace import AXES
 from tracer.format.verify import verify
@@ -24,7 +25,6 @@ from tracer.model.config import Config
 from tracer.model.gpt import GPT
 from tracer.model.kv_cache import KVCache
 from tracer.model.sampling import Sampling
-from tracer.model.shapes import SHAPES as NAMED
 from tracer.ops.replay import Replay
 
 BASE = Config(vocabulary=61, context=12, width=24, heads=6, blocks=2, dropout=0.0)

@@ -249,6 +249,7 @@ def test_the_new_value_of_a_parameter_leads_to_both_losses(page, site, training_
 
 USED = ("linear", "scaled_scores", "softmax", "layer_norm", "embedding", "split_heads", "concatenate_heads",
         "causal_mask", "cross_entropy", "weighted_sum", "append", "window", "last_position", "mean", "tied_head", "add")
+USES = "(all) => Promise.all(all.map(([array, index]) => lab.uses(array, index)))"
 
 
 @pytest.mark.parametrize("kind", USED)
@@ -257,7 +258,7 @@ def test_where_a_number_is_used(labs, recordings, kind):
     draw, numbers = random.Random(kind), np.random.default_rng(8)
     trace = recordings["generation" if kind == "last_position" else "training"]
     replay = Replay(trace, AXES)
-    cases = 0
+    cases = []  # all asked of the page at once
     for target in KINDS[kind].targets:
         if (kind, target) == ("embedding", "d_table"):
             continue  # the next test
@@ -266,16 +267,17 @@ def test_where_a_number_is_used(labs, recordings, kind):
             # Any numbers will do: what depends on what must not hang on zeros that were recorded.
             operands = {name: values if values.dtype.kind == "i" else numbers.normal(size=values.shape)
                         for name, values in ((name, replay.values(array)) for name, array in step.operands.items())}
+            before = result_of(replay, step, operands)
             for operand, array in step.operands.items():
                 # A whole number that is compared or looked up changes nothing when the result happens to be the same.
                 if operands[operand].dtype.kind == "i" and kind not in ("append", "window"):
                     continue
                 for index in some_indices(operands[operand].shape, draw):
-                    changed = changed_by(replay, step, operands, array, index)
-                    assert named_by(labs[trace.route], step, array, index, changed.shape) == changed.tolist(), (
-                        step.id, array, index)
-                    cases += 1
-    assert cases >= 3
+                    cases.append((step, array, index, changed_by(replay, step, operands, before, array, index)))
+    found = labs[trace.route].evaluate(USES, [(array, index) for _, array, index, _ in cases])
+    for (step, array, index, changed), uses in zip(cases, found, strict=True):
+        assert named_by(uses, step, changed.shape) == changed.tolist(), (step.id, array, index)
+    assert len(cases) >= 3
 
 
 def test_a_gradient_goes_to_every_row_of_the_table(labs):
@@ -285,25 +287,25 @@ def test_a_gradient_goes_to_every_row_of_the_table(labs):
     assert [use["pattern"] for use in uses if use["id"] == step] == [[None, 5]]
 
 
-def changed_by(replay, step, operands, array, index) -> np.ndarray:
-    """Which numbers of the step's array change when this number of an operand does."""
-    def compute(given):
-        shape = replay.trace.arrays[step.id].shape
-        return evaluate(Computation(replay.equations(step), given, step.settings, shape)).value
+def result_of(replay, step, given) -> np.ndarray:
+    return evaluate(Computation(replay.equations(step), given, step.settings, replay.trace.arrays[step.id].shape)).value
 
+
+def changed_by(replay, step, operands, before, array, index) -> np.ndarray:
+    """Which numbers of the step's array, `before` so far, change when this number of an operand does."""
     other = {name: values.copy() if step.operands[name] == array else values for name, values in operands.items()}
     for name in step.operands:
         if step.operands[name] == array:
             other[name][tuple(index)] += 1
-    before, after = compute(operands), compute(other)
+    after = result_of(replay, step, other)
     same = before == after  # infinities included
     with np.errstate(invalid="ignore"):
         return ~same & ~(np.abs(before - after) < 1e-11)
 
 
-def named_by(page, step, array, index, shape) -> list:
+def named_by(uses, step, shape) -> list:
     named = np.zeros(shape, dtype=bool)
-    for use in page.evaluate("([array, index]) => lab.uses(array, index)", [array, index]):
+    for use in uses:
         if use["id"] == step.id:
             named[tuple(slice(None) if at is None else at for at in use["pattern"])] = True
     return named.tolist()

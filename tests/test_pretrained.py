@@ -13,11 +13,11 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from tracer.errors import UserError
+from tracer.format.shapes import GPT2_SHAPES
 from tracer.model import pretrained, pretrained_config
 from tracer.model.config import Config
 from tracer.model.gpt import GPT
 from tracer.model.pretrained import from_pretrained, save_pretrained
-from tracer.model.shapes import GPT2_SHAPES
 
 IDS = torch.randint(31, (2, 8), generator=torch.Generator().manual_seed(0))
 SHAPE = {"vocab_size": 31, "n_positions": 8, "n_embd": 24, "n_head": 3, "n_layer": 2,

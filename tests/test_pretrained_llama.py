@@ -13,13 +13,13 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from tracer.errors import UserError
+from tracer.format.shapes import SHAPES
 from tracer.library.generate import generate
 from tracer.model import pretrained
 from tracer.model.config import Config
 from tracer.model.gpt import GPT
 from tracer.model.pretrained import from_pretrained, save_pretrained
 from tracer.model.sampling import Sampling
-from tracer.model.shapes import SHAPES
 
 IDS = torch.randint(31, (2, 8), generator=torch.Generator().manual_seed(0))
 SHAPE = {"vocab_size": 31, "max_position_embeddings": 8, "hidden_size": 24, "num_attention_heads": 6,

@@ -179,7 +179,8 @@ def test_every_page_has_the_one_policy_and_it_knows_every_script(site):
             if "src=" not in attributes and "application/json" not in attributes:
                 assert f"'{sha256(script)}'" in policy()
                 count += 1
-    assert count == (len(ROUTES) + len(("index", "teach"))) * len(LANGUAGES)
+    lessons, others = list((site / "en").glob("lesson-*.html")), ("index", "teach", "course", "experiments", "search")
+    assert lessons and count == (len(ROUTES) + len(others) + len(lessons)) * len(LANGUAGES)
     assert sha256("") == "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="  # known from everywhere
 
 
@@ -190,7 +191,7 @@ def test_the_page_has_the_map_whose_hash_the_policy_names(new_page, site):
     assert f"'{sha256(ENTRY)}'" in policy()
     hashes = re.findall(r"'(sha256-[^']+)'", policy())
     files = list((Path(__file__).parent.parent / "static/js").rglob("*.js"))
-    assert len(hashes) == len(set(hashes)) == 4 + len(files)  # the map, the start, the modules of functions, drawings
+    assert len(hashes) == len(set(hashes)) == 7 + len(files)  # two maps, two starts; functions, drawings, tools
 
 
 @pytest.mark.parametrize("change", ["a module", "the start"])

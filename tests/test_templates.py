@@ -8,7 +8,7 @@ import pytest
 
 from site_builder.build import STYLES
 from site_builder.language import languages
-from site_builder.modules import ENTRY, drawings_module
+from site_builder.modules import ENTRY, LESSON_ENTRY, drawings_module, toolbox_module
 
 ROOT = Path(__file__).parent.parent
 TEMPLATES = sorted((ROOT / "templates").glob("*.html"))
@@ -67,7 +67,7 @@ def test_the_only_scripts_in_a_template_are_the_start_and_its_data():
 def test_every_export_is_imported():
     exported = {(name_of(path), name) for path in SCRIPTS for name in re.findall(
         r"^export (?:async )?(?:function\*? |class |const )(\w+)", path.read_text("utf-8"), re.MULTILINE)}
-    texts = [*(path.read_text("utf-8") for path in SCRIPTS), drawings_module()]
+    texts = [*(path.read_text("utf-8") for path in SCRIPTS), drawings_module(), toolbox_module()]
     imported = {(module, name.split(" as ")[0].strip()) for text in texts for names, module in re.findall(
         rf"^(?:im|ex)port \{{([^}}]*)\}} from {MODULE};", text, re.MULTILINE) for name in names.split(",")}
     typed = set(re.findall(rf"import\({MODULE}\)\.(\w+)", text_of(SCRIPTS)))
@@ -78,6 +78,7 @@ def test_every_export_is_imported():
     asked = {(module, name) for module in whole
              for name in re.findall(r"@property \{.*\} \[?(\w+)", drawing[1])}
     assert len(exported) > 60
+    asked |= {(module, "mount") for module in whole if module.startswith("tools/")}
     assert len(asked) >= 4 * len(whole) > 0
     assert exported - imported - typed - asked == set()
     # Whatever else a module exports would be seen here.
@@ -85,7 +86,7 @@ def test_every_export_is_imported():
 
 
 def test_every_module_is_imported():
-    texts = f"{text_of(SCRIPTS)}\n{drawings_module()}\n{ENTRY}"
+    texts = f"{text_of(SCRIPTS)}\n{drawings_module()}\n{toolbox_module()}\n{ENTRY}\n{LESSON_ENTRY}"
     imported = set(re.findall(rf"^(?:im|ex)port (?:.* from )?{MODULE};", texts, re.MULTILINE))
     assert {name_of(path) for path in SCRIPTS} - {"boot"} - imported == set()
 
@@ -103,7 +104,8 @@ def test_every_class_of_the_style_sheet_is_used():
              *re.findall(r"\"[^\"\n]*\"|'[^'\n]*'|`[^`]*`", text_of([*SCRIPTS, *BUILDER, *TEMPLATES]))]
     used = {name for text in texts for name in re.findall(r"[\w-]+", text)}
     # Put together from a number, or from a kind of node.
-    drawn = {f"c{n}" for n in range(8)} | {f"s{n}" for n in range(15)} | {"input-node", "table-node"}
+    drawn = {f"c{n}" for n in range(8)} | {f"s{n}" for n in range(15)} | {"input-node", "table-node"} | {
+        f"{sign}-{n}" for sign in ("warm", "cool") for n in range(6)}
     assert len(classes) > 100
     assert classes - used - drawn == set()
     assert drawn <= classes

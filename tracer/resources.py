@@ -28,9 +28,9 @@ RECIPES = TRACER / "recipes"
 
 # What a site is made by: each folder, under a name that is the same wherever it lies, and the files in it.
 PROGRAM = {
-    "site_builder": (SITE_BUILDER, ("*.py", "*.toml", "languages/*.md", "languages/*/*.*")),
+    "site_builder": (SITE_BUILDER, ("*.py", "*.toml", "languages/*.md", "languages/*/*.*", "languages/*/lessons/*.md")),
     "templates": (TEMPLATES, ("*.html",)),
-    "static": (STATIC, ("*.js", "js/*.js", "js/drawings/*.js", "css/*.css")),
+    "static": (STATIC, ("*.js", "js/*.js", "js/*/*.js", "css/*.css")),
     "tracer": (TRACER, ("*.py", "*/*.py")),
 }
 

@@ -15,7 +15,7 @@ import click
 from tracer.cli.outputs import check_output, check_output_file
 from tracer.cli.shared import F, commands, err, flags, needs, out, progress
 from tracer.errors import UserError
-from tracer.format.experiments import MOST_NEW_TOKENS
+from tracer.format.experiment_fields import MOST_NEW_TOKENS
 from tracer.trainer.settings import (
     BEST,
     LAST,
@@ -181,7 +181,7 @@ def experiment() -> None:
 def depth(text: Path | None, config: Path | None, depths: str, prompt: str, sample_tokens: int, runs: Path,
           output: Path, **options: object) -> None:
     """Train models of several depths on a text; record losses, samples and time."""
-    counts = _whole_numbers("--depths", depths)
+    counts = whole_numbers("--depths", depths)
     settings = read_settings(config, {name: value for name, value in options.items() if value is not None})
     needs("torch", pin=settings.pin_kernels)
     check_output(runs, "runs", "--runs")
@@ -234,7 +234,7 @@ def depth(text: Path | None, config: Path | None, depths: str, prompt: str, samp
 def cache(checkpoint: Path | None, vocabulary: int, context: int, width: int, heads: int, blocks: int, prompts: str,
           new_tokens: int, rounds: int, seed: int, threads: int, output: Path) -> None:
     """Generate with and without a key-value cache after prompts of several lengths; record time and memory."""
-    lengths = _whole_numbers("--prompts", prompts)
+    lengths = whole_numbers("--prompts", prompts)
     for name, value in (("new-tokens", new_tokens), ("rounds", rounds), ("threads", threads)):
         if value < 1:
             raise UserError(f"{name} must be at least 1, not {value}")
@@ -265,7 +265,7 @@ def cache(checkpoint: Path | None, vocabulary: int, context: int, width: int, he
     out.print(f"wrote {output}")
 
 
-def _whole_numbers(option: str, text: str) -> tuple[int, ...]:
+def whole_numbers(option: str, text: str) -> tuple[int, ...]:
     """Different whole numbers from 1 on, smallest first."""
     parts = [part.strip() for part in text.split(",")]
     counts = tuple(sorted({int(part) for part in parts if part.isdecimal() and len(part) < 10}))

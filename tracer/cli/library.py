@@ -10,7 +10,7 @@ from rich.table import Table
 
 from tracer.cli.shared import TEXT, choices, commands, needs, out, together
 from tracer.errors import UserError
-from tracer.model.shapes import LARGEST, SHAPES
+from tracer.format.shapes import LARGEST, SHAPES
 
 if TYPE_CHECKING:  # commands that need no torch import none
     import numpy as np
@@ -166,7 +166,8 @@ def _read_by_model(source: str, text: str | None) -> tuple[list[Text], str]:
     needs("torch", "tiktoken")
     import numpy as np
 
-    from tracer.cli.open_model import attention_weights, load_model, repeated_texts, tokenizer_of
+    from tracer.cli.open_model import load_model, tokenizer_of
+    from tracer.library.attention_maps import attention_weights, repeated_texts
 
     model = load_model(source)
     if text is None:

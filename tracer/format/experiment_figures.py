@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from tracer.format.experiment_kinds import RECOMPUTED, SUMMARIES
 from tracer.format.sizes import cache_bytes, parameter_count, shape_of
 from tracer.format.verify import Check, difference
 
@@ -20,7 +21,9 @@ FOLLOWS = "recorded {said}, what it follows from gives {given}"
 
 
 def summarise(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """The headline figures: for each depth, or for each prompt length."""
+    """The headline figures: for each run, or for each prompt length."""
+    if body["schema"] in SUMMARIES:
+        return SUMMARIES[body["schema"]](body)
     if "runs" in body:
         return [_run_summary(run, body["runs"][0]) for run in body["runs"]]
     return [{"prompt": point["prompt"], "ratio": _ratio(point["uncached_seconds"], point["cached_seconds"])}
@@ -48,10 +51,12 @@ def digits(value: float) -> float:
 def parts(body: dict[str, Any]) -> dict[str, object]:
     """What a hash holds: place → value.  Together they are the whole experiment but its summary."""
     found: dict[str, object] = {}
-    _add_parts(found, "make", body["make"])
-    key = "runs" if "runs" in body else "points"
-    for number, item in enumerate(body[key]):
-        _add_parts(found, f"{key}.{number}", item)
+    for key, part in body.items():
+        if key in ("schema", "version", "summary", "sha256"):
+            continue
+        of_part = [(key, part)] if isinstance(part, dict) else [(f"{key}.{i}", item) for i, item in enumerate(part)]
+        for place, item in of_part:
+            _add_parts(found, place, item)
     return found
 
 
@@ -93,6 +98,9 @@ def verify_experiment(body: dict[str, Any], *, hashed: bool = True) -> Iterator[
 def _recomputed(body: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
     """Place, what stands there, and what the rest of the experiment gives for it."""
     make = body["make"]
+    if body["schema"] in RECOMPUTED:
+        yield from RECOMPUTED[body["schema"]](body)
+        return
     if "runs" in body:
         for number, run in enumerate(body["runs"]):
             yield from ((f"runs.{number}.{place}", said, given) for place, said, given in _recomputed_run(run, make))

@@ -17,16 +17,37 @@ file: the first ones were recorded without.
 ``cache.json``: ``make`` says which model wrote how many new tokens; ``points`` holds for each prompt length, shortest
 first: ``prompt``, ``cached_seconds`` and ``uncached_seconds`` (median of the whole continuation, which is the same
 both ways, to 4 digits), ``cache_bytes``, what the cache took, and ``times``, every measurement, where it was kept.
+
+``induction.json`` and ``noun.json`` stand in `tracer.format.experiment_heads`, ``initial.json`` in
+`tracer.format.experiment_initial`.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from tracer.errors import UserError
+from tracer.format.experiment_fields import (
+    EXPERIMENT,
+    MACHINE,
+    Kinds,
+    check_columns,
+    check_evaluations,
+    check_fields,
+    check_heads,
+    check_rising,
+    check_times,
+    is_amount,
+    is_count,
+    is_new_tokens,
+    is_of,
+    is_seed,
+    is_size,
+    is_whole,
+)
 from tracer.format.experiment_figures import parts
+from tracer.format.experiment_kinds import CHECKS
 from tracer.storage.atomic import write_atomically
 from tracer.storage.strict_json import parse, read_bytes
 
@@ -37,59 +58,21 @@ FOLDER = "experiments"
 RECORD_AGAIN = "record it again with `python -m tracer experiment`"
 LARGEST = 300_000  # bytes
 
-LONGEST = 10**9  # updates, or anything else that is counted
-MOST_NEW_TOKENS = 20_000  # after a prompt: each is drawn
-MOST_EVALUATIONS = 10_000  # of a run
-LARGEST_WHOLE = 2**53  # parameters, bytes
-LARGEST_NUMBER = 2.0**128  # losses and seconds: no float32 is larger
-
-
-def _number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) < LARGEST_NUMBER
-
-
-def _seconds(value: Any) -> bool:
-    return _number(value) and value >= 0
-
-
-def _whole(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= LARGEST_WHOLE
-
-
-def _count(value: Any) -> bool:
-    return type(value) is int and 1 <= value <= LONGEST
-
-
-def _size(value: Any) -> bool:
-    return _whole(value) and value > 0
-
-
-def _seed(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 2**64
-
-
-def _new_tokens(value: Any) -> bool:
-    return type(value) is int and 1 <= value <= MOST_NEW_TOKENS
-
-
-Kind = type | Callable[[Any], bool]  # a type, or what says whether a value is of the kind
-Kinds = dict[str, Kind]
-_EXPERIMENT: Kinds = {"schema": str, "version": _count, "make": dict, "summary": list, "sha256": dict}
-_MAKE: Kinds = {"text": dict, "tokens": dict, "vocabulary": _count, "settings": dict, "sample": dict, "torch": str,
-         "machine": str, "threads": _count}
-_RUN: Kinds = {"blocks": _count, "parameters": _size, "seconds_per_update": _seconds, "training_seconds": _seconds,
-        "curve": dict, "evaluations": dict, "samples": list}
+_MAKE: Kinds = {"text": dict, "tokens": dict, "vocabulary": is_count, "settings": dict, "sample": dict, **MACHINE}
+_RUN: Kinds = {"blocks": is_count, "parameters": is_size, "seconds_per_update": is_amount,
+        "training_seconds": is_amount, "curve": dict, "evaluations": dict, "samples": list}
 _RUN_MORE: Kinds = {"times": list, "log_sha256": str}
-_CACHE_MAKE: Kinds = {"config": dict, "parameters": _size, "new_tokens": _new_tokens, "rounds": _count, "seed": _seed,
-               "bytes_per_token": _size, "torch": str, "machine": str, "threads": _count}
-_POINT: Kinds = {"prompt": _count, "cached_seconds": _seconds, "uncached_seconds": _seconds, "cache_bytes": _size}
+_CACHE_MAKE: Kinds = {"config": dict, "parameters": is_size, "new_tokens": is_new_tokens, "rounds": is_count,
+               "seed": is_seed, "bytes_per_token": is_size, **MACHINE}
+_POINT: Kinds = {"prompt": is_count, "cached_seconds": is_amount, "uncached_seconds": is_amount,
+                 "cache_bytes": is_size}
 # Of what `make` says in parts of its own; settings and config may hold more.
-_SAID: dict[str, Kinds] = {"text": {"name": str, "characters": _count, "sha256": str},
-         "tokens": {"train": _count, "validation": _count},
-         "sample": {"prompt": str, "tokens": _count, "temperature": _seconds},
+_SAID: dict[str, Kinds] = {"text": {"name": str, "characters": is_count, "sha256": str},
+         "tokens": {"train": is_count, "validation": is_count},
+         "sample": {"prompt": str, "tokens": is_count, "temperature": is_amount},
          "settings": {**dict.fromkeys(("context", "width", "heads", "updates", "evaluate_every", "batch",
-                                       "accumulation"), _count), "device": str, "precision": str, "compile": bool},
-         "config": dict.fromkeys(("vocabulary", "context", "width", "heads", "blocks"), _count)}
+                                       "accumulation"), is_count), "device": str, "precision": str, "compile": bool},
+         "config": dict.fromkeys(("vocabulary", "context", "width", "heads", "blocks"), is_count)}
 
 
 def save_experiment(body: dict[str, Any], path: Path) -> None:
@@ -130,59 +113,57 @@ def experiment_path(traces: Path, stem: str) -> Path:
 
 def check_experiment(body: Any) -> None:
     """Raises `UserError` that names the first thing that is not as the format says; no number is computed again."""
-    kinds = {DEPTH_SCHEMA: _check_depth, CACHE_SCHEMA: _check_cache}
+    kinds = {DEPTH_SCHEMA: _check_depth, CACHE_SCHEMA: _check_cache, **CHECKS}
     schema = body.get("schema") if isinstance(body, dict) else None
     if not isinstance(schema, str) or schema not in kinds:
         raise UserError(f"its \"schema\" is none of {', '.join(kinds)}")
     if type(body.get("version")) is not int or body["version"] != VERSION:
         raise UserError(f"it has version {body.get('version')!r}, this program reads version {VERSION}")
     kinds[schema](body)
-    _check_making(body["make"])
     _check_hashes(body)
 
 
 def _check_depth(body: dict[str, Any]) -> None:
-    _fields(body, _EXPERIMENT | {"runs": list}, "the experiment")
-    _fields(body["make"], _MAKE, "make")
+    check_fields(body, EXPERIMENT | {"runs": list}, "the experiment")
+    check_fields(body["make"], _MAKE, "make")
     if not body["runs"]:
         raise UserError("it has no runs")
     for number, run in enumerate(body["runs"]):
         where = f"run {number}"
-        _fields(run, _RUN, where, _RUN_MORE)
-        _columns(run["curve"], ("update", "loss"), f"curve of {where}", ("seconds",))
-        _times(run.get("times", [0]), where)
-        _columns(run["evaluations"], ("update", "train", "validation"), f"evaluations of {where}")
+        check_fields(run, _RUN, where, _RUN_MORE)
+        check_columns(run["curve"], ("update", "loss"), f"curve of {where}", ("seconds",))
+        check_times(run.get("times", [0]), where)
+        check_columns(run["evaluations"], ("update", "train", "validation"), f"evaluations of {where}")
         for sample in run["samples"]:
-            _fields(sample, {"update": _whole, "text": str}, f"a sample of {where}")
-    _rising([run["blocks"] for run in body["runs"]], "its depths")
+            check_fields(sample, {"update": is_whole, "text": str}, f"a sample of {where}")
+    check_rising([run["blocks"] for run in body["runs"]], "its depths")
+    _check_making(body["make"])
 
 
 def _check_cache(body: dict[str, Any]) -> None:
-    _fields(body, _EXPERIMENT | {"points": list}, "the experiment")
-    _fields(body["make"], _CACHE_MAKE, "make")
+    check_fields(body, EXPERIMENT | {"points": list}, "the experiment")
+    check_fields(body["make"], _CACHE_MAKE, "make")
     if not body["points"]:
         raise UserError("it has no points")
     for number, point in enumerate(body["points"]):
-        _fields(point, _POINT, f"point {number}", {"times": dict})
+        check_fields(point, _POINT, f"point {number}", {"times": dict})
         if "times" in point:
-            _fields(point["times"], {"cached_seconds": list, "uncached_seconds": list}, f"times of point {number}")
+            check_fields(point["times"], {"cached_seconds": list, "uncached_seconds": list}, f"times of point {number}")
         for times in point.get("times", {}).values():
-            _times(times, f"point {number}")
-    _rising([point["prompt"] for point in body["points"]], "its prompt lengths")
+            check_times(times, f"point {number}")
+    check_rising([point["prompt"] for point in body["points"]], "its prompt lengths")
+    _check_making(body["make"])
 
 
 def _check_making(make: dict[str, Any]) -> None:
     """What the columns and the number of parameters follow from, and what the page says of the making."""
     for part, kinds in _SAID.items():
         for name, kind in kinds.items() if part in make else ():
-            if not _is(kind, make[part].get(name)):
+            if not is_of(kind, make[part].get(name)):
                 raise UserError(f"{name!r} of {part} cannot be {make[part].get(name)!r:.40}")
-    shape = make["config" if "config" in make else "settings"]
-    if shape["width"] % shape["heads"]:
-        raise UserError(f"'heads' cannot be {shape['heads']}: they do not divide the 'width' {shape['width']}")
-    if "settings" in make and make["settings"]["updates"] // make["settings"]["evaluate_every"] > MOST_EVALUATIONS:
-        raise UserError(f"'evaluate_every' of settings cannot be {make['settings']['evaluate_every']}: "
-                        f"of {make['settings']['updates']} 'updates' that is more than {MOST_EVALUATIONS} evaluations")
+    check_heads(make["config" if "config" in make else "settings"])
+    if "settings" in make:
+        check_evaluations(make["settings"])
 
 
 def _check_hashes(body: dict[str, Any]) -> None:
@@ -192,44 +173,3 @@ def _check_hashes(body: dict[str, Any]) -> None:
         raise UserError(f"it has no sha256 of {missing[0]:.80}")
     if extra := sorted(set(body["sha256"]) - set(wanted)):
         raise UserError(f"it has a sha256 of {extra[0]!r:.80}, which it does not hold")
-
-
-def _times(times: list[object], where: str) -> None:
-    if not times or not all(map(_seconds, times)):
-        raise UserError(f"the times of {where} are no list of seconds")
-
-
-def _fields(body: object, kinds: Kinds, where: str, more: Kinds | None = None) -> None:
-    """Exactly these fields, each of its kind; those of `more` may be there."""
-    kinds = kinds | {name: kind for name, kind in (more or {}).items() if isinstance(body, dict) and name in body}
-    if not isinstance(body, dict):
-        raise UserError(f"{where} is not an object")
-    for name, kind in kinds.items():
-        if name not in body:
-            raise UserError(f"{where} has no {name!r}")
-        if not _is(kind, body[name]):
-            raise UserError(f"{name!r} of {where} cannot be {body[name]!r:.40}")
-    if extra := sorted(set(body) - set(kinds)):
-        raise UserError(f"{where} has the unknown field {extra[0]!r:.80}")
-
-
-def _is(kind: Kind, value: object) -> bool:
-    return type(value) is kind if isinstance(kind, type) else kind(value)
-
-
-def _columns(body: dict[str, Any], names: tuple[str, ...], where: str, more: tuple[str, ...] = ()) -> None:
-    """Lists of equally many numbers; the updates are whole and rise.  Those of `more` may be there."""
-    names = (*names, *(name for name in more if name in body))
-    _fields(body, dict.fromkeys(names, list), where)
-    lengths = {len(body[name]) for name in names}
-    if len(lengths) > 1 or lengths == {0}:
-        raise UserError(f"{where} has columns of different length, or nothing")
-    for name in names:
-        if not all(map(_number, body[name])):
-            raise UserError(f"{name!r} of {where} holds something that is not a number")
-    _rising(body["update"], f"the updates of {where}")
-
-
-def _rising(values: list[Any], what: str) -> None:
-    if not all(map(_whole, values)) or values != sorted(set(values)):
-        raise UserError(f"{what} are no rising whole numbers")

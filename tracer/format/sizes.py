@@ -1,4 +1,4 @@
-"""How large a model is, counted from its shape: parameters and cache.  Recorded experiments say both."""
+"""How large a model is, counted from its shape: parameters, cache, arithmetic.  Experiments and lessons say them."""
 
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -19,7 +19,7 @@ class Shape:
     """The sizes of a model, and the choices, from `activation` on, that make it GPT-2, Llama or something between.
 
     `activation` and `norm` are kinds of operation that may stand there (`tracer.ops.registry.kinds_for`); an activation
-    that reads a gate makes the MLP three products.  `tracer.model.shapes` has those of GPT-2 and of Llama.
+    that reads a gate makes the MLP three products.  `tracer.format.shapes` has those of GPT-2 and of Llama.
     """
 
     vocabulary: int = 50257
@@ -137,3 +137,15 @@ def parameter_count(config: Shape, looked_up: bool = True) -> int:
 def cache_bytes(config: Shape, number_bytes: int = FLOAT) -> int:
     """Key-value cache of one token of one sequence: 2 · L · K · D/H numbers, of K heads of keys and values."""
     return 2 * config.blocks * config.key_value_heads * config.head_width * number_bytes
+
+
+def flops_per_token(config: Shape, length: int | None = None) -> int:
+    """6N + 12·L·H·Q·T: floating-point operations of forward and backward for one token.
+
+    N: parameters without tables that are only looked up, which multiply nothing: that of the positions, and that of
+    the tokens where the head has its own; Q: width of a head; T: `length` of the sequence, the whole context by
+    default.  (Chowdhery et al. 2022, PaLM, appendix B.)
+    """
+    T = config.context if length is None else length
+    attention = 12 * config.blocks * config.heads * config.head_width * T
+    return 6 * parameter_count(config, looked_up=False) + attention

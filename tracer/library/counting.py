@@ -4,23 +4,11 @@ import math
 from dataclasses import dataclass
 
 from tracer.errors import UserError
-from tracer.format.sizes import FLOAT, cache_bytes, parameter_count, parameter_parts
+from tracer.format.sizes import FLOAT, cache_bytes, flops_per_token, parameter_count, parameter_parts
 from tracer.model.config import Config
 from tracer.ops import KINDS
 
 __all__ = ["cache_bytes", "flops_per_token", "mfu", "parameter_count", "parameter_parts", "training_memory"]
-
-
-def flops_per_token(config: Config, length: int | None = None) -> int:
-    """6N + 12·L·H·Q·T: floating-point operations of forward and backward for one token.
-
-    N: parameters without tables that are only looked up, which multiply nothing: that of the positions, and that of
-    the tokens where the head has its own; Q: width of a head; T: `length` of the sequence, the whole context by
-    default.  (Chowdhery et al. 2022, PaLM, appendix B.)
-    """
-    T = config.context if length is None else length
-    attention = 12 * config.blocks * config.heads * config.head_width * T
-    return 6 * parameter_count(config, looked_up=False) + attention
 
 
 def mfu(config: Config, tokens_per_second: float, peak_flops: float, length: int | None = None) -> float:

@@ -1,49 +1,19 @@
 """What attention heads look at: how much of their weight goes to the previous token, the first one, …
 
-A pattern says, for every query position, which key positions it means.  The score of a head is the weight
-that it puts there, averaged over the queries for which the pattern means any.  Needs no torch: a
-recording is scored by itself.
+A head is scored by each of the patterns (`tracer.format.attention_patterns`).  Needs no torch: a recording is
+scored by itself.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from tracer.errors import UserError
+from tracer.format.attention_patterns import PATTERNS, weights_where
 from tracer.format.load import record_again
 from tracer.format.trace import Array, Pass, Trace
-
-Pattern = Callable[[np.ndarray], np.ndarray]
-
-
-def previous_token(ids: np.ndarray) -> np.ndarray:
-    """The position before the query's.  As every pattern: ids (T,) → bool (T, T), queries in rows."""
-    return np.eye(len(ids), k=-1, dtype=bool)
-
-
-def first_token(ids: np.ndarray) -> np.ndarray:
-    """Of later queries: where a head often looks when it finds nothing."""
-    where = np.zeros((len(ids), len(ids)), bool)
-    where[1:, 0] = True
-    return where
-
-
-def same_token(ids: np.ndarray) -> np.ndarray:
-    """Earlier occurrences of the query's token."""
-    return np.tril(ids[:, None] == ids[None, :], -1)
-
-
-def induction(ids: np.ndarray) -> np.ndarray:
-    """What followed the query's token earlier: the next token, if the text repeats itself (Olsson et al. 2022)."""
-    where = np.zeros((len(ids), len(ids)), bool)
-    where[:, 1:] = same_token(ids)[:, :-1]
-    return where
-
-
-PATTERNS: dict[str, Pattern] = {"previous token": previous_token, "first token": first_token,
-                                "same token": same_token, "induction": induction}
 
 
 @dataclass(frozen=True)
@@ -67,8 +37,7 @@ def rank_heads(texts: Iterable[tuple[np.ndarray, np.ndarray]]) -> dict[str, list
             raise UserError("the attention weights are not all finite numbers: use a checkpoint from before the "
                             "training diverged, or one that is not damaged")
         for name, pattern in PATTERNS.items():
-            where = pattern(np.asarray(ids))
-            sums[name].append((weights * where).sum(axis=-1)[..., where.any(axis=-1)])  # (blocks, heads, queries)
+            sums[name].append(weights_where(weights, pattern(np.asarray(ids))))  # (blocks, heads, queries)
     ranking = {}
     for name, parts in sums.items():
         scored = np.concatenate(parts, axis=-1)

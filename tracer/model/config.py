@@ -3,8 +3,8 @@
 from dataclasses import asdict, dataclass
 
 from tracer.errors import UserError
+from tracer.format.shapes import LARGEST
 from tracer.format.sizes import CHOICES, COMMON, POSITIONS, Shape
-from tracer.model.shapes import LARGEST
 from tracer.ops.registry import kinds_for
 
 __all__ = ["CHOICES", "COMMON", "POSITIONS", "Config", "check_kind"]

@@ -309,8 +309,8 @@ def seen(padding: Tensor, queries: int, keys: int) -> Tensor:
 
 
 @torch.no_grad()
-def initialise(model: GPT) -> None:
-    """N(0, 0.02²) weights, zero biases, residual projections divided by √(2L) (Radford et al. 2019).
+def initialise(model: GPT, std: float = 0.02) -> None:
+    """N(0, std²) weights, zero biases, residual projections divided by √(2L) (Radford et al. 2019).
 
     The order of the draws is part of the recipe: a seed then gives the same model everywhere.  The
     table of the head is drawn at the end; when it is the shared one, that is its second draw.
@@ -319,10 +319,10 @@ def initialise(model: GPT) -> None:
     nn.Linear(table.size(1), table.size(0), bias=False)  # a head of its own would draw its default here
     for module in model.modules():
         if isinstance(module, nn.Linear | nn.Embedding):
-            nn.init.normal_(module.weight, std=0.02)
+            nn.init.normal_(module.weight, std=std)
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
-    nn.init.normal_(model.output_table, std=0.02)
+    nn.init.normal_(model.output_table, std=std)
     for block in model.modules():
         for projection in (block.attention.projection, block.mlp.down) if isinstance(block, Block) else ():
-            nn.init.normal_(projection.weight, std=0.02 / (2 * len(model.blocks)) ** 0.5)
+            nn.init.normal_(projection.weight, std=std / (2 * len(model.blocks)) ** 0.5)

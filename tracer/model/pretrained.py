@@ -18,12 +18,12 @@ import torch
 from torch import Tensor, nn
 
 from tracer.errors import UserError
+from tracer.format.shapes import GPT2_SHAPES
 from tracer.model.config import Config
 from tracer.model.finite import all_finite
 from tracer.model.gpt import GPT
 from tracer.model.pretrained_config import CONFIG, dropouts, read_config, their_config
 from tracer.model.pretrained_files import WEIGHTS, installed, read_json, read_tensors, weight_files
-from tracer.model.shapes import GPT2_SHAPES
 from tracer.storage.atomic import write_atomically
 
 # What stands before a name: of a model with a head, of one that was compiled, of one that was trained in parallel.

@@ -14,10 +14,10 @@ import torch
 from tracer.errors import UserError
 from tracer.format.experiment_figures import POINTS, digits, finish
 from tracer.format.experiments import DEPTH_SCHEMA, VERSION
+from tracer.format.shapes import LARGEST
 from tracer.library.generate import generate
 from tracer.model.gpt import GPT
 from tracer.model.sampling import Sampling
-from tracer.model.shapes import LARGEST
 from tracer.storage.atomic import write_atomically
 from tracer.storage.lock import only_writer
 from tracer.trainer.corpus import Corpus, encode_text, load_data, prepare, prompt_ids, read_text, tokenizer_from_json

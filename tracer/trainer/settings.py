@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from tracer.errors import UserError
+from tracer.format.shapes import LARGEST
 from tracer.model.config import CHOICES, COMMON, check_kind
-from tracer.model.shapes import LARGEST
 from tracer.resources import RECIPES
 
 SETTINGS, LAST, BEST = "settings.toml", "last.pt", "best.pt"  # in the folder of a run

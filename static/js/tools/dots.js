@@ -1,0 +1,57 @@
+// How widely dot products of random vectors spread, and what softmax makes of scores so wide.
+
+import { h } from "dom";
+import { made, said, slider, toggle } from "lessons/tool";
+
+const DRAWS = 2000;
+const SHOWN = 8; // scores of one row
+const BINS = 41;
+
+/** Pairs of normal numbers from a stream that a seed begins: the same on every machine. @param {number} seed */
+function normals(seed) {
+  let state = seed >>> 0;
+  const uniform = () => { // mulberry32
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+  return () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
+}
+
+/**
+ * @param {HTMLElement} element
+ * @param {{ width?: number, divided?: boolean, seed?: number }} start
+ * @param {import("lessons/tool").Workshop} workshop
+ */
+export function mount(element, start, { say, kinds }) {
+  const state = { power: Math.log2(start.width ?? 4), divided: start.divided ?? false, seed: start.seed ?? 1 };
+  const results = h("div", { "aria-live": "polite" });
+  const redraw = () => {
+    const d = 2 ** state.power;
+    const normal = normals(state.seed);
+    const scores = Array.from({ length: DRAWS }, () => {
+      let sum = 0;
+      for (let i = 0; i < d; i++) sum += normal() * normal();
+      return state.divided ? sum / Math.sqrt(d) : sum;
+    });
+    const mean = scores.reduce((sum, value) => sum + value, 0) / DRAWS;
+    const spread = Math.sqrt(scores.reduce((sum, value) => sum + (value - mean) ** 2, 0) / DRAWS);
+    const row = scores.slice(0, SHOWN);
+    const shares = made(kinds.softmax, { x: { shape: [1, 1, SHOWN], values: row } }, [1, 1, SHOWN]).values;
+    const most = 4 * Math.sqrt(512);
+    const counts = Array.from({ length: BINS }, () => 0);
+    for (const score of scores) counts[Math.min(BINS - 1, Math.max(0, Math.round((score / most + 1) / 2 * (BINS - 1))))]++;
+    const highest = Math.max(...counts);
+    results.replaceChildren(
+      h("div", { class: "histogram", role: "img", "aria-label": `${say("spread")} ${said(spread)}` }, ...counts.map((n) => h("meter", { class: "column", min: 0, max: highest, value: n }))),
+      h("p", { class: "working" }, `${say("spread")} ${said(spread)}   √d = ${said(Math.sqrt(d))}`),
+      h("p", {}, say("row")), h("div", { class: "bars" }, ...shares.map((share, i) => h("div", { class: "bar-row" }, h("span", { class: "mono" }, said(row[i], 2)),
+        h("meter", { min: 0, max: 1, value: share, "aria-label": said(row[i], 2) }), h("span", { class: "mono" }, said(share, 2))))));
+  };
+  element.replaceChildren(h("div", { class: "switches" },
+    slider({ text: "d", min: 2, max: 9, step: 1, value: state.power, say: (value) => String(2 ** value) }, (value) => { state.power = value; redraw(); }),
+    toggle(say("divided"), state.divided, (isOn) => { state.divided = isOn; redraw(); }),
+    h("button", { type: "button", class: "chip", onclick: () => { state.seed += 1; redraw(); } }, say("again"))), results);
+  redraw();
+}
