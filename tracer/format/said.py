@@ -52,6 +52,8 @@ def _shape(trace: Trace) -> Iterator[str]:
 
 def _operations(trace: Trace) -> Iterator[str]:
     shape = shape_of(trace.make["config"])
+    if shape.causal != any(operation.kind == "causal_mask" for operation in trace.operations.values()):
+        yield f"make says that the model has {'a' if shape.causal else 'no'} causal mask, which is not so"
     for operation in trace.operations.values():
         for name, value in _settings(trace, operation, shape).items():
             if operation.settings.get(name, value) != value:
