@@ -32,13 +32,27 @@ class Cell:
 
 
 @dataclass
+class Token:
+    """What stands beside a row and above the column of the same number, and where.
+
+    `due`: what a model should write there, where the row is what it writes.
+    """
+
+    row: str
+    column: str
+    across: int
+    down: int
+    due: str = ""
+
+
+@dataclass
 class Matrix:
-    """One head: its cells row by row, each up to its query, and the tokens beside rows and above columns."""
+    """One head: its cells row by row, and the tokens beside rows and above columns."""
 
     size: int
     cell: int
     cells: list[Cell]
-    tokens: list[tuple[str, int, int]]  # and where it stands above a column, beside a row
+    tokens: list[Token]
 
 
 def matrix(ids: list[int], weights: np.ndarray, pattern: Pattern) -> Matrix:
@@ -46,9 +60,25 @@ def matrix(ids: list[int], weights: np.ndarray, pattern: Pattern) -> Matrix:
     T, meant = len(ids), pattern(np.array(ids))
     cells = [Cell(LABELS + CELL * j, LABELS + CELL * i, int(weights[i, j]) / WHOLE, bool(meant[i, j]))
              for i in range(T) for j in range(i + 1)]
-    middles = [LABELS + CELL * place + CELL // 2 for place in range(T)]
-    return Matrix(LABELS + CELL * T, CELL, cells,
-                  [(sign(token), middle, middle + 3) for token, middle in zip(ids, middles, strict=True)])
+    return _matrix(cells, [(sign(token), sign(token), "") for token in ids])
+
+
+def cross_matrix(word: str, written: str, end: str, weights: np.ndarray) -> Matrix:
+    """The picture of thousandths: a row for each sign that is written, a column for each letter of `word` and its end.
+
+    Meant is the letter that is due: the last one first, and at last the end.
+    """
+    count = len(word)
+    cells = [Cell(LABELS + CELL * j, LABELS + CELL * i, int(weights[i, j]) / WHOLE, i + j == count - 1)
+             for i in range(count + 1) for j in range(count + 1)]
+    return _matrix(cells, [*zip(written, word + end, word[::-1] + end, strict=True)])
+
+
+def _matrix(cells: list[Cell], signs: list[tuple[str, str, str]]) -> Matrix:
+    middles = [LABELS + CELL * place + CELL // 2 for place in range(len(signs))]
+    return Matrix(LABELS + CELL * len(signs), CELL, cells,
+                  [Token(row, column, middle, middle + 3, due)
+                   for (row, column, due), middle in zip(signs, middles, strict=True)])
 
 
 @dataclass

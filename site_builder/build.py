@@ -34,7 +34,7 @@ from site_builder.lessons import lessons
 from site_builder.modules import ENTRY, LESSON_ENTRY, modules_script, policy
 from site_builder.network_map import Map, network_map
 from site_builder.output import replacing, resolved
-from site_builder.page_data import route_data
+from site_builder.page_data import route_data, vocabulary_script
 from site_builder.pages import chapters as route_chapters
 from site_builder.pages import pass_title, told, tour
 from site_builder.parts import Parts
@@ -207,7 +207,7 @@ def _write_route_page(site: _Site, parts: Parts, language: Language, page: str, 
     return _Told(told(parts, language, HOME_PROSE.get(route, [])),
                  [(chapter.steps[0].id, chapter.title) for chapter in chapters], stops,
                  small, network_map(trace, titles, strings, columns=True), titles,
-                 {"summary": trace.summary, "make": trace.make})
+                 {"summary": trace.summary, "make": trace.make, "labels": vocabulary_script(trace)})
 
 
 def _write_class_page(site: _Site, language: Language, told: dict[str, _Told]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from site_builder import verified
+from site_builder.experiments_families import families_figures, families_plots
 from site_builder.experiments_heads import induction_figures, induction_plots, noun_figures, noun_plots
 from site_builder.experiments_initial import initial_figures
 from site_builder.language import Language
@@ -15,6 +16,7 @@ from site_builder.parts import number_in_prose
 from site_builder.plots import Guide, Plot, Series, Size, plot
 from site_builder.prose import render, render_title
 from site_builder.strings import Strings, count
+from tracer.format.experiment_families import FAMILIES_SCHEMA
 from tracer.format.experiment_heads import INDUCTION_SCHEMA, NOUN_SCHEMA
 from tracer.format.experiment_initial import INITIAL_SCHEMA
 from tracer.format.experiments import CACHE_SCHEMA, DEPTH_SCHEMA
@@ -199,8 +201,8 @@ def _cache_plots(one: Figures, strings: Strings) -> dict[str, list[Plot]]:
 
 FIGURES: dict[str, Callable[[str, Figures], Figures]] = {
     DEPTH_SCHEMA: _depth, CACHE_SCHEMA: _cache, INDUCTION_SCHEMA: induction_figures, NOUN_SCHEMA: noun_figures,
-    INITIAL_SCHEMA: initial_figures}
+    INITIAL_SCHEMA: initial_figures, FAMILIES_SCHEMA: families_figures}
 # By kind, in the order of the page.
 PLOTS: dict[str, Callable[[Figures, Strings], dict[str, list[Plot]]]] = {
     "depth": _depth_plots, "cache": _cache_plots, "initial": lambda one, strings: {},
-    "induction": induction_plots, "noun": noun_plots}
+    "induction": induction_plots, "noun": noun_plots, "families": families_plots}

@@ -94,9 +94,10 @@ def induction_moments(one: Figures) -> tuple[str, list[Matrix]]:
     T = len(shown["ids"])
     last = unpack(shown["weights"][-1], heads, T)
     found = [matrix(shown["ids"], last[head["number"]], PATTERNS[PATTERN_OF[head["name"]]]) for head in one["heads"]]
-    moments = {"updates": one["run"]["curve"]["update"], "known": one["run"]["curve"]["known"],
-               "scores": [head["scores"] for head in one["heads"]], "heads": [head["number"] for head in one["heads"]],
-               "cells": T * (T + 1) // 2, "weights": shown["weights"]}
+    cells, scores = T * (T + 1) // 2, [head["scores"] for head in one["heads"]]
+    moments = {"updates": one["run"]["curve"]["update"], "readings": [one["run"]["curve"]["known"], *scores],
+               "decimals": [2] + [3] * len(scores), "starts": [head["number"] * cells for head in one["heads"]],
+               "weights": shown["weights"]}
     return json.dumps(moments, separators=(",", ":")), found
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from site_builder.attention_pictures import Matrix, SentencePicture
 from site_builder.experiments import fixed
+from site_builder.experiments_families import LOOKS, Filling, families_moments, fillings
 from site_builder.experiments_heads import DEEP, SHALLOW, head_name, induction_moments, read_sentences
 from site_builder.language import Language
 from site_builder.parts import number_in_prose as num
@@ -48,8 +49,8 @@ class Samples:
 
 @dataclass
 class Moments:
-    """The matrices of a few heads under a slider: `data` is JSON for the script, `names` say which head, `captions`
-    what is ringed; the readings are those of the last moment."""
+    """The matrices of a few heads, or words, under a slider: `data` is JSON for the script, `names` say which they are,
+    `captions` what is ringed; the readings are those of the last moment."""
 
     data: str
     matrices: list[Matrix]
@@ -90,6 +91,8 @@ class Shown:
     looks: dict[str, int] = field(default_factory=dict)
     moments: Moments | None = None
     readers: list[Reader] = field(default_factory=list)
+    fillings: list[Filling] = field(default_factory=list)
+    more_rows: list[Row] = field(default_factory=list)
 
     def is_a(self, kind: str) -> bool:
         return self.kind == kind
@@ -99,13 +102,13 @@ def shown(told: list[Figures], language: Language) -> list[Shown]:
     """Every experiment of `site_builder.experiments.tell`, ready to be placed."""
     strings = Strings(language)
     kinds = {"depth": _depth, "cache": _cache, "initial": _initial, "induction": _induction,
-             "noun": _noun}
+             "noun": _noun, "families": _families}
     return [kinds[one["kind"]](one, strings, language.gap) for one in told]
 
 
 def experiments_data(told: list[Figures], root: str) -> dict[str, Any] | None:
     """What the scripts of the page are told; nothing where none of the experiments moves."""
-    moves = any(one["kind"] in ("induction", "noun") for one in told)
+    moves = any(one["kind"] in ("induction", "noun", "families") for one in told)
     return {"route": "", "root": root, "words": {}, "experiments": True} if moves else None
 
 
@@ -242,6 +245,31 @@ def _noun(one: Figures, strings: Strings, gap: str) -> Shown:
                                                 fixed(run["other"], 3)],
                            DEEP if run in one["deep"] else SHALLOW) for run in one["runs"]],
                  settings=[(name, _setting(value)) for name, value in one["settings"].items()])
+
+
+def _families(one: Figures, strings: Strings, gap: str) -> Shown:
+    data, matrices = families_moments(one)
+    run = one["run"]
+    readings = [(strings(f"experiments.{name}_reading"), fixed(run[name], 3)) for name in ("words", "right")]
+    shown_words = one["shown"]["words"]
+    moments = Moments(data, matrices, shown_words, [strings("experiments.ringed_letter")] * len(matrices), readings,
+                      len(run["curve"]["update"]) - 1, num(run["curve"]["update"][-1]))
+    label = strings("experiments.reversing_plot", words=fixed(run["words"], 3), right=fixed(run["right"], 3))
+    picture = Picture(_both(one["plots"]["reversing"]), strings("axis.update"), strings("experiments.share_right"),
+                      label, caption=strings("experiments.reversing_caption"), under_slider=True)
+    settings = [(f"{task}: {name}", _setting(value)) for task in ("reversing", "masked")
+                for name, value in one[task]["settings"].items()]
+    return Shown("families", **_common(one, strings, gap), pictures=[picture], moments=moments, looks=LOOKS,
+                 fillings=fillings(one), settings=settings,
+                 rows=[Row(str(each["seed"]), [num(each["parameters"]), _percent(each["words"]),
+                                               fixed(each["right"], 3)]) for each in one["runs"]],
+                 more_rows=[Row(strings(f"experiments.sides_{each['sides']}"), _filled_cells(each),
+                                LOOKS[each["sides"]]) for each in one["masked_runs"]])
+
+
+def _filled_cells(run: Figures) -> list[str]:
+    return [str(run["seed"]), num(run["parameters"]),
+            *(_percent(run[name]) for name in ("noun", "noun_held_out", "verb", "verb_held_out"))]
 
 
 def _model(run: Figures, strings: Strings) -> str:

@@ -153,7 +153,7 @@ def _shown(language: Language, lesson: Lesson, piece: Piece, figures: Figures, t
             return Shown("code", html=highlighted(listing(*piece.words)), title=render(piece.body, figures),
                          address=" · ".join(piece.words))
         case "tool":
-            start = _start(language, *piece.words)
+            start = _start(language, figures, *piece.words)
             return Shown("tool", html=render(piece.body, figures), name=piece.words[0], start=start)
     return _exercise(exercise(lesson, piece), figures, f"{lesson.path}:{piece.line}", f"{lesson.name}-{number}")
 
@@ -180,11 +180,13 @@ def _experiment(language: Language, piece: Piece, figures: Figures) -> Shown:
     return Shown("step", html=render(piece.body, figures), title=title, address=f"experiments.html#experiment={name}")
 
 
-def _start(language: Language, tool: str, said: str = "{}") -> str:
-    """What a tool starts with: as the lesson says, and the shapes that have a name for the one that draws sizes."""
+def _start(language: Language, figures: Figures, tool: str, said: str = "{}") -> str:
+    """What a tool starts with: as the lesson says, and what some need: named shapes, the script of all tokens."""
     if not (TOOLS / f"{tool}.js").exists():
         raise UserError(f"there is no tool {tool}: {', '.join(sorted(path.stem for path in TOOLS.glob('*.js')))}")
     start = json.loads(said)
+    if tool == "tokenizer":
+        start["labels"] = figures["training"]["labels"]
     if tool == "sizes":
         shapes = {name: asdict(shape_of(shape)) for name, shape in SHAPES.items()}
         start |= {"shapes": shapes, "choices": _choices(language)}

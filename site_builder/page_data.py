@@ -83,6 +83,12 @@ def _file_chunk(array: Array) -> str:
     return "array-" + Path(array.file or "").stem
 
 
+def vocabulary_script(trace: Trace) -> str:
+    """The name of the data script with the labels of all tokens; none where they are few and stand in the outline."""
+    labels = trace.labels["vocabulary"]
+    return _label_chunk(labels) if isinstance(labels, dict) else ""
+
+
 def _label_chunk(labels: dict[str, Any]) -> str:
     return "labels-" + Path(labels["file"]).stem
 

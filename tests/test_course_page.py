@@ -146,6 +146,28 @@ def test_bytes_of_a_text(new_page, site, text):
     assert tool.locator(".glyph").count() == len(text)
 
 
+def test_the_tokenizer_is_gpt2s(new_page, site, tokenizer):
+    """On text of several scripts, spaces of every kind, and random signs; every token's bytes are the tokenizer's."""
+    page = opened(new_page, site, f"lesson-{with_tool('tokenizer')}")
+    tool = page.locator("[data-tool=tokenizer]").first
+    random = np.random.default_rng(11)
+    ranges = [(0x20, 0x7F), (0xA0, 0x250), (0x370, 0x530), (0x5D0, 0x700), (0x900, 0xA00), (0x2000, 0x2070),
+              (0x3000, 0x3100), (0x4E00, 0x5000), (0xAC00, 0xAD00), (0x1F300, 0x1F650), (0x9, 0xE), (0x80, 0x90)]
+    texts = ["Hello, world! It's 2026; don't   stop.\n\n\tTabs", "Hi 你!", "", " ", "  a  ", "\ufeffx\x85 y",
+             "naïve café — 日本語とタイ語 ภาษาไทย"]
+    for _ in range(60):
+        low, high = ranges[random.integers(len(ranges))]
+        signs = [chr(random.integers(low, high)) if random.random() < 0.8 else str(random.choice(list(" \n'sAa1.")))
+                 for _ in range(random.integers(1, 40))]
+        texts.append("".join(sign for sign in signs if sign not in "\r"))
+    for text in texts:
+        tool.locator("textarea").evaluate("(area, text) => { area.value = text; }", text)
+        tool.get_by_role("button").click()
+        page.wait_for_function("(n) => document.querySelector('[data-tool=tokenizer]').tokens?.length === n",
+                               arg=len(tokenizer.encode(text)))
+        assert tool.evaluate("(tool) => tool.tokens") == tokenizer.encode(text), ascii(text)
+
+
 # Exercises -------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("language", LANGUAGES)

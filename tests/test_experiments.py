@@ -251,7 +251,7 @@ def test_committed_experiments_follow_the_format():
     found = load_experiments(ROOT / "traces")
     assert {name: body["schema"] for name, body in found.items()} == {
         name: f"two-routes/experiment/{name.partition('-')[0]}"
-        for name in ("cache", "depth", "depth-10000", "induction", "initial", "noun")}
+        for name in ("cache", "depth", "depth-10000", "families", "induction", "initial", "noun")}
 
 
 @pytest.mark.parametrize(("recording", "recipe", "limits"), [

@@ -20,6 +20,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "traces" / "experiments"
 INDUCTION, NOUN = (json.loads((FOLDER / f"{stem}.json").read_text("utf-8")) for stem in ("induction", "noun"))
 UPDATES = INDUCTION["runs"][0]["curve"]["update"]
 T = len(INDUCTION["shown"]["ids"])
+BORN, READ = "[data-experiment=induction]", "[data-experiment=noun]"
 
 
 def opened(new_page, site, language: str = "en", **options):
@@ -30,7 +31,7 @@ def opened(new_page, site, language: str = "en", **options):
 
 def move_to(page, moment: int) -> None:
     """Move the slider with the keys, as a hand would."""
-    slider = page.locator("[data-moment]")
+    slider = page.locator(f"{BORN} [data-moment]")
     slider.focus()
     page.keyboard.press("Home")
     for _ in range(moment):
@@ -38,7 +39,7 @@ def move_to(page, moment: int) -> None:
 
 
 def drawn(page, head: int) -> list[float]:
-    return page.locator(".cells").nth(head).locator("rect").evaluate_all(
+    return page.locator(f"{BORN} .cells").nth(head).locator("rect").evaluate_all(
         "all => all.map((rect) => Number(rect.getAttribute('fill-opacity')))")
 
 
@@ -56,8 +57,8 @@ def test_the_slider_shows_the_weights_of_its_moment(site, new_page):
         move_to(page, moment)
         assert [drawn(page, head) for head in (0, 1)] == [recorded(moment, head) for head in (0, 1)]
         run = INDUCTION["runs"][0]
-        assert page.locator("[data-update]").inner_text() == f"{UPDATES[moment]:,}"
-        told = [float(text) for text in page.locator("[data-reading]").all_inner_texts()]
+        assert page.locator(f"{BORN} [data-update]").inner_text() == f"{UPDATES[moment]:,}"
+        told = [float(text) for text in page.locator(f"{BORN} [data-reading]").all_inner_texts()]
         assert told == pytest.approx([run["curve"]["known"][moment], run["scores"]["previous"][0][moment],
                                       run["scores"]["induction"][1][moment]], abs=0.0051)
 
@@ -65,7 +66,7 @@ def test_the_slider_shows_the_weights_of_its_moment(site, new_page):
 def test_the_mark_of_the_moment_stands_where_the_axis_says(site, new_page):
     page = opened(new_page, site)
     move_to(page, 25)  # half of the updates: its mark is halfway between the ticks of the first and the last
-    for svg in page.locator(".moments .plot .wide svg").all():
+    for svg in page.locator(f"{BORN} .plot .wide svg").all():
         ticks = svg.locator(".tick.x").evaluate_all("all => all.map((tick) => Number(tick.getAttribute('x')))")
         mark = float(re.search(r"translate\(([\d.]+)", svg.locator(".moment").get_attribute("transform"))[1])
         assert UPDATES[25] == 500 and mark == pytest.approx((ticks[0] + ticks[-1]) / 2, abs=0.01)
@@ -75,27 +76,27 @@ def test_ringed_is_what_the_pattern_of_the_head_means(site, new_page):
     page = opened(new_page, site)
     ids = INDUCTION["shown"]["ids"]
     corners = "all => all.map((rect) => [rect.getAttribute('x'), rect.getAttribute('y')].join())"
-    cells, *ringed = (page.locator(part).nth(head).locator("rect").evaluate_all(corners)
+    cells, *ringed = (page.locator(f"{BORN} {part}").nth(head).locator("rect").evaluate_all(corners)
                       for part, head in ((".cells", 0), (".rings", 0), (".rings", 1)))
     places = dict(zip(((i, j) for i in range(T) for j in range(i + 1)), cells, strict=True))
     assert ringed[0] == [corner for (i, j), corner in places.items() if j == i - 1]
     assert ringed[1] == [corner for (i, j), corner in places.items() if j > 0 and ids[j - 1] == ids[i]]
-    labels = page.locator(".matrix").first.locator("text").all_text_contents()
+    labels = page.locator(f"{BORN} .matrix").first.locator("text").all_text_contents()
     assert labels[::2] == labels[1::2] == [sign(token) for token in ids] and len(set(labels)) == len(set(ids))
 
 
 def test_it_plays_from_the_start_to_the_end(site, new_page):
     page = opened(new_page, site)
-    page.click("[data-play]")
-    assert page.locator("[data-moment]").input_value() in ("0", "1")
+    page.click(f"{BORN} [data-play]")
+    assert page.locator(f"{BORN} [data-moment]").input_value() in ("0", "1")
     page.wait_for_function(f"() => document.querySelector('[data-moment]').value === '{len(UPDATES) - 1}'")
-    assert page.locator("[data-update]").inner_text() == f"{UPDATES[-1]:,}"
+    assert page.locator(f"{BORN} [data-update]").inner_text() == f"{UPDATES[-1]:,}"
 
 
 def test_curves_lie_where_the_scores_are(site, new_page):
     """In the units of the axis: from the tick of 0 to that of 1."""
     page = opened(new_page, site)
-    svg = page.locator(".moments .plot").nth(1).locator(".wide svg")
+    svg = page.locator(f"{BORN} .plot").nth(1).locator(".wide svg")
     ticks = {text: float(y) - 4 for text, y in svg.locator(".tick.y").evaluate_all(
         "all => all.map((tick) => [tick.textContent, tick.getAttribute('y')])")}
     run, others = INDUCTION["runs"][0], INDUCTION["runs"][1:]
@@ -111,12 +112,12 @@ def test_curves_lie_where_the_scores_are(site, new_page):
 
 def test_a_button_chooses_the_model_that_reads(site, new_page):
     page = opened(new_page, site)
-    buttons = page.locator("[data-readers] .pick button")
+    buttons = page.locator(f"{READ} .pick button")
     assert buttons.count() == len(NOUN["runs"]) == 9
     for number in (4, 7):
         buttons.nth(number).click()
-        assert page.locator(".reader:visible").count() == 1
-        reader = page.locator(".reader").nth(number)
+        assert page.locator(f"{READ} .reader:visible").count() == 1
+        reader = page.locator(f"{READ} .reader").nth(number)
         assert reader.is_visible() and buttons.nth(number).get_attribute("aria-pressed") == "true"
         text, run = reader.inner_text(), NOUN["runs"][number]
         assert f"{100 * run['curve']['held_out'][-1]:.1f}%" in text
@@ -131,7 +132,7 @@ def test_a_button_chooses_the_model_that_reads(site, new_page):
 
 def test_without_scripts_every_model_is_shown_and_nothing_seems_to_move(site, new_page):
     page = opened(new_page, site, java_script_enabled=False)
-    assert page.locator(".reader:visible").count() == len(NOUN["runs"])
+    assert page.locator(f"{READ} .reader:visible").count() == len(NOUN["runs"])
     assert page.locator("[data-moment]:visible, .readers button:visible").count() == 0
     assert [drawn(page, head) for head in (0, 1)] == [recorded(-1, head) for head in (0, 1)]
 
@@ -154,7 +155,7 @@ def test_an_arc_ends_at_its_word_and_is_as_thick_as_its_weight():
 def test_axe_finds_nothing_while_it_is_used(site, new_page, language, scheme, viewport):
     page = opened(new_page, site, language, viewport=viewport, color_scheme=scheme)
     move_to(page, 10)
-    page.locator("[data-readers] .pick button").nth(8).click()
+    page.locator(f"{READ} .pick button").nth(8).click()
     assert page.evaluate("() => document.documentElement.scrollWidth") == viewport["width"]
     result = Axe().run(page, options={"preload": False})
     assert result.violations_count == 0, result.generate_report()

@@ -14,6 +14,7 @@ from site_builder.experiments_page import shown as page_of
 from site_builder.language import languages
 from site_builder.plots import Series, Size, plot
 from tracer.errors import UserError
+from tracer.format.experiment_families import encoder_decoder_parameters
 from tracer.format.experiment_figures import finish
 from tracer.format.experiments import load_experiment
 from tracer.format.sizes import shape_of
@@ -21,8 +22,8 @@ from tracer.library.counting import cache_bytes, parameter_count
 
 FOLDER = Path(__file__).resolve().parent.parent / "traces" / "experiments"
 KINDS = {stem: orjson.loads((FOLDER / f"{stem}.json").read_bytes())
-         for stem in ("depth", "cache", "initial", "induction", "noun")}
-DEPTH, CACHE, INITIAL, INDUCTION, NOUN = KINDS.values()
+         for stem in ("depth", "cache", "initial", "induction", "noun", "families")}
+DEPTH, CACHE, INITIAL, INDUCTION, NOUN, FAMILIES = KINDS.values()
 JUNK = [None, "x", "", [], {}, [1], {"a": 1}, True, 0, -1, 1.5, 10**8, 2**53, 2**63 - 1, 1e300, -1e300, 1e-300]
 SINGLE = (str, int, float, bool)
 
@@ -36,6 +37,10 @@ def fitting(body: dict) -> dict:
             settings = {name: sizes[name] for name in ("context", "width", "heads")}
             run["parameters"] = parameter_count(shape_of(settings | {
                 "vocabulary": sizes.get("vocabulary", make.get("vocabulary")), "blocks": run["blocks"]}))
+        for run in body.get("reversing", ()):
+            run["parameters"] = encoder_decoder_parameters(make["reversing"]["config"])
+        for run in body.get("masked", ()):
+            run["parameters"] = parameter_count(shape_of(make["masked"]["config"]))
         for point in body.get("points", ()):
             if "losses" in point:
                 point["parameters"] = parameter_count(shape_of(make["config"] | {"vocabulary": point["vocabulary"]}))
@@ -122,6 +127,22 @@ def test_a_value_of_another_kind_or_size_is_refused_or_shown(tmp_path, name):
     (NOUN, {("runs", 2, "read", 1, "weights", 0): [0.5]}, "'weights' of 'read' of run 2 is not 7 shares for each of 2"),
     (NOUN, {("runs", 2, "read", 1, "said", 0): {"word": "cat", "share": 2}}, "'share' of 'said' of run 2 cannot be 2"),
     (NOUN, {("runs", 0, "curve", "held_out", 0): -0.1}, "'held_out' of curve of run 0 holds something"),
+    (FAMILIES, {("make", "reversing", "task", "end"): ".."}, "'end' of task of reversing cannot be '..'"),
+    (FAMILIES, {("make", "masked", "config", "heads"): 3}, "'heads' cannot be 3"),
+    (FAMILIES, {("make", "masked", "task", "does"): {}}, "'does' of task of masked is no list of words"),
+    (FAMILIES, {("make", "masked", "task", "does", "cat"): 1}, "'cat' of 'does' is no list of words"),
+    (FAMILIES, {("make", "masked", "task", "first"): ["feared"]}, "sentences.0.candidates"),
+    (FAMILIES, {("reversing",): []}, "it has no reversing runs"),
+    (FAMILIES, {("reversing", 1, "curve", "update", 1): 7}, "reversing.1.curve.update"),
+    (FAMILIES, {("reversing", 0, "curve", "right", 2): 1.1}, "'right' of curve of reversing run 0 holds something"),
+    (FAMILIES, {("shown", "words"): ["x" * 33]}, "'words' of shown are not of 1 to 32 letters"),
+    (FAMILIES, {("shown", "written", 1, 4): "x"}, "'written' of shown is not, at every moment of run 0, as long"),
+    (FAMILIES, {("shown", "weights", 4): "AAAA"}, "have 3 bytes, matrices of 9 × 9, 7 × 7, 5 × 5 have 310"),
+    (FAMILIES, {("masked", 0, "sides"): "right"}, "'sides' of masked run 0 cannot be 'right'"),
+    (FAMILIES, {("masked", 5, "read"): []}, "masked run 5 has not read every sentence"),
+    (FAMILIES, {("masked", 5, "read", 2, 0): None}, "'read' of masked run 5 is not a share for each"),
+    (FAMILIES, {("sentences", 0, "place"): 9}, "'place' of sentence 0 is no place of its words"),
+    (FAMILIES, {("sentences", 0, "right"): ["woke"]}, "sentences.0.right"),
     (CACHE, {("make", "new_tokens"): 10**9}, "'new_tokens' of make cannot be 1000000000"),
     (CACHE, {("make", "new_tokens"): 0, ("points", 0, "prompt"): 1}, "'new_tokens' of make cannot be 0"),
 ])

@@ -101,6 +101,7 @@ def test_a_third_language_is_a_folder(folder, tmp_path):
         assert [word for word in words if f">{word}<" in page] == []  # nothing is left in English
         assert sum(page.count(sign) for sign in MARKED) > 50
         # But for its name, everything is where English has it.
+        page, english[name] = (re.sub(r'<a class="term"[^>]*>(.*?)</a>', r"\1", one) for one in (page, english[name]))
         strip = re.compile(r'<html [^>]*>|<a href="../\w+/[^>]*>\w+</a>|(?<=src="…)/\w+/|(?<=src=&#34;…)/\w+/')
         assert unmarked(strip.sub("", page)) == unmarked(strip.sub("", english[name])), name
     door = (site / "index.html").read_text("utf-8")

@@ -8,11 +8,11 @@ const TRUE_MINUS = "\u2212";
 /** What was recorded at every moment: templates/attention.html, site_builder/experiments_heads.py.
  * @typedef {object} Moments
  * @property {number[]} updates
- * @property {number[]} known the loss
- * @property {number[][]} scores of each head that is shown
- * @property {number[]} heads which of all heads they are
- * @property {number} cells of a head
+ * @property {number[][]} readings of each figure that is told, its values
+ * @property {number[]} decimals of each of them
+ * @property {number[]} starts of each matrix, its first weight
  * @property {string[]} weights of each moment, 16-bit thousandths in base64
+ * @property {string[][]} [written] beside the rows of each matrix, where that changes: a sign a row
  */
 
 export function startExperiments() {
@@ -38,6 +38,7 @@ class Slider {
     this.update = first(box, "[data-update]");
     this.readings = all(box, "[data-reading]");
     this.matrices = all(box, ".cells").map((cells) => all(cells, "rect"));
+    this.rows = all(box, ".matrix").map((matrix) => all(matrix, "[data-due]"));
     this.marks = all(box, ".moment");
     this.timer = 0;
     this.input.addEventListener("input", () => {
@@ -61,17 +62,22 @@ class Slider {
   }
 
   show() {
-    const { updates, known, scores, heads, cells, weights } = this.moments;
+    const { updates, readings, decimals, starts, weights, written } = this.moments;
     const at = Number(this.input.value);
     const update = updates[at].toLocaleString("en");
     this.input.setAttribute("aria-valuetext", update);
     this.update.textContent = update;
-    const values = [known[at].toFixed(2), ...scores.map((of) => of[at].toFixed(3))];
-    this.readings.forEach((reading, i) => { reading.textContent = values[i].replace("-", TRUE_MINUS); });
+    this.readings.forEach((reading, i) => {
+      reading.textContent = readings[i][at].toFixed(decimals[i]).replace("-", TRUE_MINUS);
+    });
     const bytes = Uint8Array.from(atob(weights[at]), (sign) => sign.charCodeAt(0));
     const thousandths = new DataView(bytes.buffer);
     this.matrices.forEach((rects, i) => rects.forEach((rect, cell) => {
-      rect.setAttribute("fill-opacity", String(thousandths.getUint16(2 * (heads[i] * cells + cell), true) / 1000));
+      rect.setAttribute("fill-opacity", String(thousandths.getUint16(2 * (starts[i] + cell), true) / 1000));
+    }));
+    written?.forEach((texts, i) => this.rows[i].forEach((sign, row) => {
+      sign.textContent = texts[at][row];
+      sign.classList.toggle("wrong", texts[at][row] !== sign.dataset.due);
     }));
     const done = updates[at] / updates[updates.length - 1];
     for (const mark of this.marks) {

@@ -17,7 +17,9 @@ from tracer.trainer.small_settings import (
     COMMON,
     INDUCTION,
     NOUN,
+    REVERSING,
     SmallSettings,
+    families_settings,
     induction_settings,
     noun_settings,
 )
@@ -119,6 +121,32 @@ def initial(vocabularies: str, seeds: str, width: int, output: Path) -> None:
             f"{point['vocabulary']:,} tokens, standard deviation {point['std']}: "
             f"{', '.join(f'{loss:.4f}' for loss in point['losses'])}"))
     save_experiment(body, output)
+    out.print(f"wrote {output}")
+
+
+@experiment.command()
+@click.option("--seeds", default="0,1,2", help="Seeds of the models.")
+@click.option("--updates", default=REVERSING["updates"], help="Updates of each model.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), help="File to write.",
+              default=Path("traces") / "experiments" / "families.json")
+def families(seeds: str, updates: int, output: Path) -> None:
+    """Watch the two other families: an encoder–decoder reverses words, an encoder fills in masked words."""
+    reversing, masking = families_settings(seeds=_seeds(seeds), updates=updates)
+    models = [(what, seed) for what in ("reversing", "masked, both", "masked, left") for seed in reversing.seeds]
+    with _like_a_recording(output), progress("training", updates * len(models)) as advance:
+        from tracer.format.experiments import save_experiment
+        from tracer.trainer.experiment_families import run_families
+
+        body = run_families(reversing, masking, lambda what, seed, done, right: advance(
+            models.index((what, seed)) * updates + done, f"{what}, seed {seed}: right {right:.3f}"))
+    save_experiment(body, output)
+    for run in body["summary"]:
+        if run["task"] == "reversing":
+            out.print(f"reversing, seed {run['seed']}: {run['words']:.1%} of words right, weight of the "
+                      f"cross-attention on the right letter {run['right']:.3f}")
+        else:
+            out.print(f"masked, {run['sides']}, seed {run['seed']}: noun {run['noun']:.1%}, verb {run['verb']:.1%} "
+                      f"right; on pairs held out {run['noun_held_out']:.1%} and {run['verb_held_out']:.1%}")
     out.print(f"wrote {output}")
 
 

@@ -1,7 +1,8 @@
-"""Attention weights as text: what causal attention sees, in whole thousandths, so that many fit into a file."""
+"""Attention weights as text, in whole thousandths, so that many fit into a file."""
 
 import base64
 import binascii
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -16,8 +17,16 @@ def pack(maps: np.ndarray) -> str:
     The weights of a row, rounded, need not add up to one in the last digit.
     """
     T = maps.shape[-1]
-    seen = np.rint(WHOLE * maps[:, *np.tril_indices(T)]).astype("<u2")
-    return base64.b64encode(seen.tobytes()).decode()
+    return _text(maps[:, *np.tril_indices(T)])
+
+
+def pack_whole(maps: Iterable[np.ndarray]) -> str:
+    """Matrices (T, S) of weights, each of its own size, one after the other; every query sees every key."""
+    return _text(np.concatenate([each.reshape(-1) for each in maps]))
+
+
+def _text(weights: np.ndarray) -> str:
+    return base64.b64encode(np.rint(WHOLE * weights).astype("<u2").tobytes()).decode()
 
 
 def unpack(text: str, heads: int, T: int) -> np.ndarray:
@@ -25,16 +34,34 @@ def unpack(text: str, heads: int, T: int) -> np.ndarray:
 
     Raises `UserError` for a text that holds other than weights of so many heads and tokens.
     """
+    seen = _weights(text, heads * T * (T + 1) // 2, f"{heads} heads of {T} tokens").reshape(heads, -1)
+    maps = np.zeros((heads, T, T), np.int64)
+    maps[:, *np.tril_indices(T)] = seen
+    _check_rows(maps, np.arange(T) + 1)
+    return maps
+
+
+def unpack_whole(text: str, shapes: Sequence[tuple[int, int]]) -> list[np.ndarray]:
+    """Matrices of thousandths of these shapes, as `pack_whole` packs them.  Raises `UserError` as `unpack` does."""
+    ends = np.cumsum([T * S for T, S in shapes])
+    seen = _weights(text, int(ends[-1]), f"matrices of {', '.join(f'{T} × {S}' for T, S in shapes)}")
+    maps = [part.reshape(shape) for part, shape in zip(np.split(seen, ends[:-1]), shapes, strict=True)]
+    for each in maps:
+        _check_rows(each, each.shape[-1])
+    return maps
+
+
+def _weights(text: str, count: int, what: str) -> np.ndarray:
     try:
         content = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise UserError("attention weights are no base64") from None
-    if len(content) != heads * T * (T + 1):
-        raise UserError(f"attention weights have {len(content)} bytes, {heads} heads of {T} tokens have "
-                        f"{heads * T * (T + 1)}")
-    seen = np.frombuffer(content, "<u2").reshape(heads, -1)
-    maps = np.zeros((heads, T, T), np.int64)
-    maps[:, *np.tril_indices(T)] = seen
-    if (np.abs(maps.sum(-1) - WHOLE) > (np.arange(T) + 2) / 2).any():  # each weight is up to half a thousandth off
+    if len(content) != 2 * count:
+        raise UserError(f"attention weights have {len(content)} bytes, {what} have {2 * count}")
+    return np.frombuffer(content, "<u2").astype(np.int64)
+
+
+def _check_rows(maps: np.ndarray, keys: np.ndarray | int) -> None:
+    """Whether what each query looks at adds up to one; each of its `keys` is up to half a thousandth off."""
+    if (np.abs(maps.sum(-1) - WHOLE) > (keys + 1) / 2).any():
         raise UserError("attention weights of a query do not add up to one")
-    return maps

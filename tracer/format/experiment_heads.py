@@ -42,8 +42,8 @@ FORMED = 0.5  # an induction score above it: the head has formed
 LONGEST_TEXT = 256  # tokens of a text whose attention is shown
 
 _MAKE: Kinds = {"config": dict, "settings": dict, "task": dict, **MACHINE}
-_CONFIG: Kinds = dict.fromkeys(("vocabulary", "context", "width", "heads"), is_count)
-_SETTINGS: Kinds = {**dict.fromkeys(("updates", "batch", "evaluate_every"), is_count), **dict.fromkeys(
+CONFIG: Kinds = dict.fromkeys(("vocabulary", "context", "width", "heads"), is_count)
+SETTINGS: Kinds = {**dict.fromkeys(("updates", "batch", "evaluate_every"), is_count), **dict.fromkeys(
     ("lr", "lr_end", "warmup", "beta1", "beta2", "weight_decay", "clip", "std"), is_amount)}
 _WALKS: Kinds = {"tokens": is_count, "jump": is_share, "checked": is_count, "scored": is_count}
 _WORDS: Kinds = {"nouns": list, "first": list, "second": list, "held_out": is_count, "checked": is_count}
@@ -78,12 +78,12 @@ def check_noun(body: dict[str, Any]) -> None:
     check_fields(body, EXPERIMENT | {"runs": list, "sentences": list}, "the experiment")
     _check_making(body["make"], _WORDS)
     for name in ("nouns", "first", "second"):
-        _check_words(body["make"]["task"][name], f"{name!r} of task")
+        check_words(body["make"]["task"][name], f"{name!r} of task")
     for number, sentence in enumerate(body["sentences"]):
         where = f"sentence {number}"
         check_fields(sentence, _SENTENCE, where)
-        _check_words(sentence["words"], f"'words' of {where}")
-        _check_words(sentence["answers"], f"'answers' of {where}", least=0)
+        check_words(sentence["words"], f"'words' of {where}")
+        check_words(sentence["answers"], f"'answers' of {where}", least=0)
         places = sentence["nouns"]
         if len(places) != 2 or not all(is_whole(place) and place < len(sentence["words"]) for place in places):
             raise UserError(f"'nouns' of {where} are not two places of words")
@@ -107,7 +107,7 @@ def check_noun(body: dict[str, Any]) -> None:
 def _check_making(make: object, task: Kinds) -> None:
     check_fields(make, _MAKE, "make")
     assert isinstance(make, dict)
-    for name, kinds in (("config", _CONFIG), ("settings", _SETTINGS), ("task", task)):
+    for name, kinds in (("config", CONFIG), ("settings", SETTINGS), ("task", task)):
         check_fields(make[name], kinds, name)
     check_heads(make["config"])
     check_evaluations(make["settings"])
@@ -130,7 +130,8 @@ def _check_shares(columns: list[Any], heads: int, length: int, where: str) -> No
         raise UserError(f"{where} is not {length} shares for each of {heads} heads")
 
 
-def _check_words(words: list[Any], where: str, least: int = 1) -> None:
+def check_words(words: list[Any], where: str, least: int = 1) -> None:
+    """Raises `UserError` for what is no list of `least` to `LONGEST_TEXT` words."""
     if not least <= len(words) <= LONGEST_TEXT or not all(type(word) is str for word in words):
         raise UserError(f"{where} is no list of words")
 

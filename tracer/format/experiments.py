@@ -19,7 +19,7 @@ first: ``prompt``, ``cached_seconds`` and ``uncached_seconds`` (median of the wh
 both ways, to 4 digits), ``cache_bytes``, what the cache took, and ``times``, every measurement, where it was kept.
 
 ``induction.json`` and ``noun.json`` stand in `tracer.format.experiment_heads`, ``initial.json`` in
-`tracer.format.experiment_initial`.
+`tracer.format.experiment_initial`, ``families.json`` in `tracer.format.experiment_families`.
 """
 
 from pathlib import Path

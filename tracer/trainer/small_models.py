@@ -18,7 +18,12 @@ from tracer.trainer.settings import FitSettings
 from tracer.trainer.setup import make_optimizer
 
 NONE = -100  # a target that nothing is lost by, as `cross_entropy` knows it
-Batch = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]
+Batch = Callable[[np.random.Generator, int], tuple[np.ndarray, ...]]
+
+
+def _gpt_logits(model: nn.Module, ids: torch.Tensor) -> torch.Tensor:
+    found: torch.Tensor = model(ids, ids)[0]
+    return found
 
 
 def machine_json() -> dict[str, Any]:
@@ -35,10 +40,12 @@ def small_model(config: Config, std: float, seed: int) -> GPT:
     return model
 
 
-def training(model: GPT, settings: FitSettings, batch: Batch, seed: int) -> Iterator[int]:
+def training(model: nn.Module, settings: FitSettings, batch: Batch, seed: int,
+             logits: Callable[..., torch.Tensor] = _gpt_logits) -> Iterator[int]:
     """Trains `model` in place; yields how many updates are done, at 0, every `evaluate_every`, and the last.
 
     `batch` makes (ids, targets) of so many texts: both (B, T), with `NONE` for a target that nothing is asked of.
+    What it makes before the targets, `logits` reads with the model: (B, T, V).
     Raises `UserError` when the loss stops being finite.
     """
     optimizer = make_optimizer(model, settings)
@@ -51,8 +58,8 @@ def training(model: GPT, settings: FitSettings, batch: Batch, seed: int) -> Iter
             return
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(settings, done + 1)
-        ids, targets = (torch.from_numpy(array) for array in batch(random, settings.batch))
-        loss = F.cross_entropy(model(ids, ids)[0].flatten(0, 1), targets.flatten(), ignore_index=NONE)
+        *given, targets = (torch.from_numpy(array) for array in batch(random, settings.batch))
+        loss = F.cross_entropy(logits(model, *given).flatten(0, 1), targets.flatten(), ignore_index=NONE)
         if not loss.isfinite():
             raise UserError(f"the loss is not finite after {done} updates: choose a smaller lr or std")
         loss.backward()

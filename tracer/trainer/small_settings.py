@@ -48,6 +48,10 @@ INDUCTION: dict[str, Any] = {"seeds": (0, 1, 2), "shallow": 1, "width": 48, "bat
                              "evaluate_every": 20}
 NOUN: dict[str, Any] = {"seeds": tuple(range(6)), "shallow": 3, "width": 64, "batch": 64, "updates": 1500,
                         "evaluate_every": 100}
+REVERSING: dict[str, Any] = {"seeds": (0, 1, 2), "shallow": 0, "width": 16, "batch": 64, "updates": 2000, "lr": 5e-3,
+                             "evaluate_every": 40}
+MASKED: dict[str, Any] = {"seeds": (0, 1, 2), "shallow": 0, "width": 64, "heads": 2, "batch": 64, "updates": 2000,
+                          "evaluate_every": 100}
 
 
 def induction_settings(**given: Any) -> SmallSettings:
@@ -64,6 +68,14 @@ def noun_settings(**given: Any) -> SmallSettings:
     Raises `UserError` for values that no run could have.
     """
     return _settings(COMMON | NOUN | given, falls=True)
+
+
+def families_settings(**given: Any) -> tuple[SmallSettings, SmallSettings]:
+    """Those of reversing words and of masked words, with what is `given` of both: the rates fall to nothing.
+
+    Raises `UserError` for values that no run could have.
+    """
+    return _settings(COMMON | REVERSING | given, falls=True), _settings(COMMON | MASKED | given, falls=True)
 
 
 def _settings(values: dict[str, Any], falls: bool) -> SmallSettings:
