@@ -36,7 +36,7 @@ from site_builder.network_map import Map, network_map
 from site_builder.output import replacing, resolved
 from site_builder.page_data import route_data, vocabulary_script
 from site_builder.pages import chapters as route_chapters
-from site_builder.pages import told, tour
+from site_builder.pages import pass_title, told, tour
 from site_builder.parts import Parts
 from site_builder.search import entries, search_data
 from site_builder.stamp import STAMP, stamp
@@ -46,6 +46,9 @@ from tracer.errors import UserError
 from tracer.format.experiments import FOLDER as EXPERIMENTS
 from tracer.format.experiments import experiment_files
 from tracer.format.origin import Origin, check_set, origin_of
+from tracer.format.passes import FOLDER as PASSES
+from tracer.format.passes import pass_files
+from tracer.format.roles import PASS
 from tracer.resources import STATIC, TEMPLATES
 from tracer.storage.together import ARRAYS, NEW, newest
 
@@ -72,7 +75,7 @@ def build(traces: Path, output: Path) -> Path:
     output = resolved(output)
     kept = resolved(traces)
     inside = output.relative_to(kept).parts[:1] if output.is_relative_to(kept) else None
-    if inside == () or (inside and (inside[0] in (ARRAYS, EXPERIMENTS) or inside[0].startswith(NEW))):
+    if inside == () or (inside and (inside[0] in (ARRAYS, EXPERIMENTS, PASSES) or inside[0].startswith(NEW))):
         raise UserError(f"{output} is a folder of recordings: choose another --output")
     languages()  # what is wrong with one is said before anything else is done
     with replacing(output, {STAMP: stamp(traces), "policy": policy()}) as fresh:
@@ -87,7 +90,8 @@ def _write_site(traces: Path, folder: Path) -> None:
     has_course = experiments >= LESSON_EXPERIMENTS and set(more) == set(MORE_ROUTES)
     site = _Site(traces, folder, (*ROUTES, *more), bool(experiments), has_course)
     jobs: list[Callable[[], tuple[Origin | None, dict[str, _Told]] | None]] = [
-        *(partial(_write_route, site, route) for route in site.routes), partial(_write_experiments, site)]
+        *(partial(_write_route, site, route) for route in site.routes), partial(_write_experiments, site),
+        *(partial(_write_pass, site, path) for path in pass_files(traces))]
     written = [one for one in _side_by_side(jobs) if one is not None]
     check_set(traces, {route: origin for route, (origin, _) in zip(site.routes, written, strict=True)})
     for language in languages().values():
@@ -168,23 +172,38 @@ class _Told:
 def _write_route(site: _Site, route: str) -> tuple[Origin | None, dict[str, _Told]]:
     """A route's numbers, and its page in every language; what the recording is of."""
     trace = read_recording(site.traces / f"{route}.json", route)
-    for name, content in route_data(trace).scripts.items():
+    for name, content in route_data(trace, route).scripts.items():
         (site.folder / "data" / name).write_bytes(content)
     parts = Parts(trace)
-    told = {language.code: _write_route_page(site, parts, language) for language in languages().values()}
+    told = {language.code: _write_route_page(site, parts, language, route, Strings(language)(route))
+            for language in languages().values()}
     formulas().keep(route)
     return origin_of(trace), told
 
 
-def _write_route_page(site: _Site, parts: Parts, language: Language) -> _Told:
+def _write_pass(site: _Site, path: Path) -> None:
+    """The numbers of a single pass, and its page in every language."""
+    trace = read_recording(path, PASS)
+    name = f"pass-{path.stem}"
+    for file, content in route_data(trace, name).scripts.items():
+        (site.folder / "data" / file).write_bytes(content)
+    parts = Parts(trace)
+    for language in languages().values():
+        _write_route_page(site, parts, language, name, pass_title(language, path.stem))
+    formulas().keep(name)
+
+
+def _write_route_page(site: _Site, parts: Parts, language: Language, page: str, title: str) -> _Told:
     strings, trace, route = Strings(language), parts.trace, parts.trace.route
     chapters = route_chapters(parts, language)
     titles = {step.id: step.title for chapter in chapters for step in chapter.steps}
     small = network_map(trace, titles, strings)
     stops = tour(parts, language)
     total = sum(len(chapter.stops) for chapter in chapters)
-    site.page(f"{route}.html", "route.html", language, page=route, chapters=chapters, total=total, titles=titles,
-              map=small, controls=controls(route, ROOT, strings, stops), entry=ENTRY)
+    modes = list(dict.fromkeys(step.at.mode if not step.at.of else "update" for chapter in chapters
+                               for step in chapter.steps))
+    site.page(f"{page}.html", "route.html", language, page=page, title=title, chapters=chapters, total=total,
+              titles=titles, map=small, controls=controls(page, ROOT, strings, stops, modes, title), entry=ENTRY)
     return _Told(told(parts, language, HOME_PROSE.get(route, [])),
                  [(chapter.steps[0].id, chapter.title) for chapter in chapters], stops,
                  small, network_map(trace, titles, strings, columns=True), titles,
