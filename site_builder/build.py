@@ -26,6 +26,7 @@ from site_builder.glossary import terms
 from site_builder.home import EXAMPLE, chapter_lists, class_tours, route_card, states
 from site_builder.language import Language, languages
 from site_builder.lesson_figures import EXPERIMENTS as LESSON_EXPERIMENTS
+from site_builder.lesson_figures import PASSES as LESSON_PASSES
 from site_builder.lesson_figures import Figures
 from site_builder.lesson_figures import figures as lesson_figures
 from site_builder.lesson_pages import Course
@@ -36,7 +37,7 @@ from site_builder.network_map import Map, network_map
 from site_builder.output import replacing, resolved
 from site_builder.page_data import route_data, vocabulary_script
 from site_builder.pages import chapters as route_chapters
-from site_builder.pages import told, tour
+from site_builder.pages import pass_title, told, tour
 from site_builder.parts import Parts
 from site_builder.search import entries, search_data
 from site_builder.stamp import STAMP, stamp
@@ -46,6 +47,9 @@ from tracer.errors import UserError
 from tracer.format.experiments import FOLDER as EXPERIMENTS
 from tracer.format.experiments import experiment_files
 from tracer.format.origin import Origin, check_set, origin_of
+from tracer.format.passes import FOLDER as PASSES
+from tracer.format.passes import pass_files
+from tracer.format.roles import PASS
 from tracer.resources import STATIC, TEMPLATES
 from tracer.storage.together import ARRAYS, NEW, newest
 
@@ -72,7 +76,7 @@ def build(traces: Path, output: Path) -> Path:
     output = resolved(output)
     kept = resolved(traces)
     inside = output.relative_to(kept).parts[:1] if output.is_relative_to(kept) else None
-    if inside == () or (inside and (inside[0] in (ARRAYS, EXPERIMENTS) or inside[0].startswith(NEW))):
+    if inside == () or (inside and (inside[0] in (ARRAYS, EXPERIMENTS, PASSES) or inside[0].startswith(NEW))):
         raise UserError(f"{output} is a folder of recordings: choose another --output")
     languages()  # what is wrong with one is said before anything else is done
     with replacing(output, {STAMP: stamp(traces), "policy": policy()}) as fresh:
@@ -84,18 +88,22 @@ def _write_site(traces: Path, folder: Path) -> None:
     (folder / "data").mkdir()
     more = [route for route in MORE_ROUTES if newest(traces / f"{route}.json").exists()]
     experiments = {path.stem for path in experiment_files(traces)}
-    has_course = experiments >= LESSON_EXPERIMENTS and set(more) == set(MORE_ROUTES)
+    passes = {path.stem for path in pass_files(traces)}
+    has_course = experiments >= LESSON_EXPERIMENTS and passes >= LESSON_PASSES and set(more) == set(MORE_ROUTES)
     site = _Site(traces, folder, (*ROUTES, *more), bool(experiments), has_course)
-    jobs: list[Callable[[], tuple[Origin | None, dict[str, _Told]] | None]] = [
-        *(partial(_write_route, site, route) for route in site.routes), partial(_write_experiments, site)]
-    written = [one for one in _side_by_side(jobs) if one is not None]
+    jobs: list[Callable[[], tuple[Origin | None, dict[str, _Told]] | _Pass | None]] = [
+        *(partial(_write_route, site, route) for route in site.routes), partial(_write_experiments, site),
+        *(partial(_write_pass, site, path) for path in pass_files(traces))]
+    done = _side_by_side(jobs)
+    written = [one for one in done if isinstance(one, tuple)]
+    opened = [one for one in done if isinstance(one, _Pass)]
     check_set(traces, {route: origin for route, (origin, _) in zip(site.routes, written, strict=True)})
     for language in languages().values():
         of_routes = {route: told[language.code] for route, (_, told) in zip(site.routes, written, strict=True)}
         _write_home(site, language, of_routes)
         _write_class_page(site, language, of_routes)
         if site.has_course:
-            _write_course(site, language, of_routes)
+            _write_course(site, language, of_routes, opened)
     site.write("index.html", "index.html", languages=list(languages().values()))
     styles = [language.style for language in languages().values()]
     styles += [(STATIC / "css" / f"{name}.css").read_text(encoding="utf-8") for name in STYLES]
@@ -168,23 +176,48 @@ class _Told:
 def _write_route(site: _Site, route: str) -> tuple[Origin | None, dict[str, _Told]]:
     """A route's numbers, and its page in every language; what the recording is of."""
     trace = read_recording(site.traces / f"{route}.json", route)
-    for name, content in route_data(trace).scripts.items():
+    for name, content in route_data(trace, route).scripts.items():
         (site.folder / "data" / name).write_bytes(content)
     parts = Parts(trace)
-    told = {language.code: _write_route_page(site, parts, language) for language in languages().values()}
+    told = {language.code: _write_route_page(site, parts, language, route, Strings(language)(route))
+            for language in languages().values()}
     formulas().keep(route)
     return origin_of(trace), told
 
 
-def _write_route_page(site: _Site, parts: Parts, language: Language) -> _Told:
+@dataclass
+class _Pass:
+    """What lessons may say of a single pass, and the titles of its steps in each language."""
+
+    name: str
+    figures: Figures
+    titles: dict[str, dict[str, str]]
+
+
+def _write_pass(site: _Site, path: Path) -> _Pass:
+    """The numbers of a single pass, and its page in every language."""
+    trace = read_recording(path, PASS)
+    name = f"pass-{path.stem}"
+    for file, content in route_data(trace, name).scripts.items():
+        (site.folder / "data" / file).write_bytes(content)
+    parts = Parts(trace)
+    told = {language.code: _write_route_page(site, parts, language, name, pass_title(language, path.stem))
+            for language in languages().values()}
+    formulas().keep(name)
+    return _Pass(path.stem, next(iter(told.values())).figures, {code: one.titles for code, one in told.items()})
+
+
+def _write_route_page(site: _Site, parts: Parts, language: Language, page: str, title: str) -> _Told:
     strings, trace, route = Strings(language), parts.trace, parts.trace.route
     chapters = route_chapters(parts, language)
     titles = {step.id: step.title for chapter in chapters for step in chapter.steps}
     small = network_map(trace, titles, strings)
     stops = tour(parts, language)
     total = sum(len(chapter.stops) for chapter in chapters)
-    site.page(f"{route}.html", "route.html", language, page=route, chapters=chapters, total=total, titles=titles,
-              map=small, controls=controls(route, ROOT, strings, stops), entry=ENTRY)
+    modes = list(dict.fromkeys(step.at.mode if not step.at.of else "update" for chapter in chapters
+                               for step in chapter.steps))
+    site.page(f"{page}.html", "route.html", language, page=page, title=title, chapters=chapters, total=total,
+              titles=titles, map=small, controls=controls(page, ROOT, strings, stops, modes, title), entry=ENTRY)
     return _Told(told(parts, language, HOME_PROSE.get(route, [])),
                  [(chapter.steps[0].id, chapter.title) for chapter in chapters], stops,
                  small, network_map(trace, titles, strings, columns=True), titles,
@@ -201,11 +234,13 @@ def _write_class_page(site: _Site, language: Language, told: dict[str, _Told]) -
                   script_data=home_data(ROOT, strings))
 
 
-def _write_course(site: _Site, language: Language, told: dict[str, _Told]) -> None:
+def _write_course(site: _Site, language: Language, told: dict[str, _Told], opened: list[_Pass]) -> None:
     """The lessons, the page that lists them, and all of them on one page for paper."""
     known = lesson_figures(language, {route: one.figures for route, one in told.items()}, read_experiments(site.traces))
+    known["passes"] = {one.name: one.figures for one in opened}
     titles = {route: one.titles for route, one in told.items()}
-    course, strings = Course(lesson_pages(language, lessons(language), known, titles)), Strings(language)
+    of_passes = {f"pass-{one.name}": one.titles[language.code] for one in opened}
+    course, strings = Course(lesson_pages(language, lessons(language), known, titles | of_passes)), Strings(language)
     every = [None, *course.lessons, None]
     for before, lesson, after in zip(every, course.lessons, every[2:], strict=False):
         site.page(lesson.file, "lesson.html", language, lesson=lesson, before=before, after=after, total=course.count,

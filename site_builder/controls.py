@@ -1,5 +1,6 @@
 """The controls of a route's page, and what its scripts are told."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,8 +41,13 @@ class Controls:
     modes: list[Choice] = field(default_factory=list)  # of the map, on a route that goes more ways than forward
 
 
-def controls(route: str, root: str, strings: Strings, tour: list[dict[str, Any]]) -> Controls:
-    """The controls for a route with its `tour`; `root` is the way from its page to the folder of the site."""
+def controls(page: str, root: str, strings: Strings, tour: list[dict[str, Any]], modes: Sequence[str] = (),
+             title: str = "") -> Controls:
+    """The controls of a page of a route with its `tour`, its `title` and the `modes` of its steps.
+
+    `root` is the way from the page to the folder of the site.
+    """
+    words = strings.for_scripts() | ({page: title} if title else {})
     return Controls(
         digits=[Choice(value, strings("all_digits") if value == "all" else value) for value in DIGITS],
         speeds=[Choice(value, strings(value), value == USUAL_SPEED) for value in SPEEDS],
@@ -49,8 +55,9 @@ def controls(route: str, root: str, strings: Strings, tour: list[dict[str, Any]]
         tabs=[Choice(value, strings(f"panel.{value}")) for value in TABS],
         reasons=[Choice(value, strings(f"not_started.{value}")) for value in REASONS],
         help=[strings(f"help_{key}") for key in HELP],
-        script_data={"route": route, "root": root, "words": strings.for_scripts(), "tour": tour},
-        modes=[Choice(value, strings(f"network_map.{value}")) for value in MODES] if route == "training" else [])
+        script_data={"route": page, "root": root, "words": words, "tour": tour},
+        modes=[Choice(value, strings(f"network_map.{value}")) for value in MODES if value in modes]
+        if len(modes) > 1 else [])
 
 
 _OF_HOME = ("picture.route", "watch", "move_", "moves")

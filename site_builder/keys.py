@@ -17,13 +17,13 @@ import re
 from collections.abc import Iterator
 from itertools import combinations
 
-from tracer.format.roles import GENERATIONS, ROUTES
+from tracer.format.roles import GENERATIONS, KNOWN
 from tracer.format.trace import Step
 from tracer.ops import KINDS
 
 BACKWARD = "backward"
-PASSES = ("first", "again", "evaluation", "round", "cached")
-_WORDS = (BACKWARD, *PASSES, "validation", *ROUTES)
+PASSES = ("single", "first", "again", "evaluation", "round", "cached")
+_WORDS = (BACKWARD, *PASSES, "validation", *KNOWN)
 _KEY = re.compile(r"(?P<kind>\w*)(?:(?:^| )\((?P<role>\w+)\))?(?P<words>(?:, \w+)*)")
 
 

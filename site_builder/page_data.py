@@ -21,6 +21,7 @@ from site_builder.notation import Notation
 from site_builder.source import torch_sources
 from site_builder.stations import home_numbers, home_outline, stations
 from site_builder.symbols import symbol_text
+from tracer.format.roles import PASS
 from tracer.format.trace import AXES, DTYPES, Array, Step, Trace
 from tracer.ops import KINDS
 from tracer.ops.language import walk
@@ -42,13 +43,14 @@ class RouteData:
     scripts: dict[str, bytes] = field(default_factory=dict)
 
 
-def route_data(trace: Trace) -> RouteData:
-    """The outline and the number scripts of one trace."""
-    data = RouteData(trace.route)
+def route_data(trace: Trace, page: str = "") -> RouteData:
+    """The outline and the number scripts of the trace that a page shows; it is called as the route unless said."""
+    page = page or trace.route
+    data = RouteData(page)
     chunk_of = _chunks(trace)
     for chunk in dict.fromkeys(chunk_of.values()):
         names = [name for name, own in chunk_of.items() if own == chunk]
-        path = f"{trace.route}-{chunk}"
+        path = f"{page}-{chunk}"
         data.scripts[f"{path}.js"] = script(path, {name: encode(trace.values(name)) for name in names})
     for array in trace.arrays.values():
         if array.file:
@@ -58,8 +60,10 @@ def route_data(trace: Trace) -> RouteData:
         if isinstance(labels, dict):
             name = _label_chunk(labels)
             data.scripts[f"{name}.js"] = script(name, labels_of(trace, labels))
-    whole = outline(trace, chunk_of)
-    data.scripts[f"{trace.route}.js"] = script(trace.route, whole)
+    whole = outline(trace, page, chunk_of)
+    data.scripts[f"{page}.js"] = script(page, whole)
+    if trace.route == PASS:
+        return data
     numbers = {name: encode(values) for name, values in home_numbers(trace, whole["stations"]).items()}
     home = f"home-{trace.route}"
     data.scripts[f"{home}.js"] = script(home, numbers) + script(f"{home}-outline",
@@ -122,7 +126,7 @@ def shown_arrays(trace: Trace, step: Step) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def outline(trace: Trace, chunk_of: dict[str, str]) -> dict[str, Any]:
+def outline(trace: Trace, page: str, chunk_of: dict[str, str]) -> dict[str, Any]:
     """Everything but the numbers: operations with their equations, arrays with their shapes, the chapters."""
     replay, notation = Replay(trace, AXES), Notation(trace)
     notations = {operation.id: notation(operation) for operation in trace.operations.values()}
@@ -138,10 +142,10 @@ def outline(trace: Trace, chunk_of: dict[str, str]) -> dict[str, Any]:
         if notations[operation.id] != operation.kind:
             operations[operation.id]["notation"] = notations[operation.id]
     return {
-        "route": trace.route,
+        "route": page,
         "equations": [orjson.loads(text) for text in equations],
         "operations": operations,
-        "arrays": {array.name: _array_outline(trace, array, chunk_of) for array in trace.arrays.values()},
+        "arrays": {array.name: _array_outline(page, array, chunk_of) for array in trace.arrays.values()},
         "labels": {name: {"script": _label_chunk(labels), "length": labels["length"]}
                    if isinstance(labels, dict) else _shown(trace, name) for name, labels in trace.labels.items()},
         "firsts": _first_places(trace),
@@ -228,7 +232,7 @@ def _symbols(notation: str) -> dict[str, str]:
     return {name: symbol_text(notation, name) for name in sorted(names)}
 
 
-def _array_outline(trace: Trace, array: Array, chunk_of: dict[str, str]) -> dict[str, Any]:
+def _array_outline(page: str, array: Array, chunk_of: dict[str, str]) -> dict[str, Any]:
     body: dict[str, Any] = {"shape": array.shape, "axes": array.axes, "dtype": array.dtype}
     if array.labels:
         body["labels"] = array.labels
@@ -239,5 +243,5 @@ def _array_outline(trace: Trace, array: Array, chunk_of: dict[str, str]) -> dict
     elif array.derived:
         body["derived"] = True
     else:
-        body["script"] = f"{trace.route}-{chunk_of[array.name]}"
+        body["script"] = f"{page}-{chunk_of[array.name]}"
     return body

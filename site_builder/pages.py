@@ -132,6 +132,12 @@ def tour(parts: Parts, language: Language) -> list[dict[str, Any]]:
     return found
 
 
+def pass_title(language: Language, name: str) -> str:
+    """What a recorded pass is called; one that no prose knows by its file."""
+    section = language.prose.get(f"pass: {name}")
+    return section.title if section else Strings(language)("single_pass", name=name)
+
+
 def chapters(parts: Parts, language: Language) -> list[ShownChapter]:
     """All chapters of a route, in order, every step with its prose and formulas."""
     return _Writer(parts, language).chapters()
@@ -278,7 +284,8 @@ class _Writer:
 
     def positions(self, step: Step | None) -> int:
         """How many positions a step is about: those of its pass or round, of the first pass, of the prompt."""
-        of = self.pass_of(step, "round" if step and step.round else "") or self.trace.find_pass("first")
+        of = self.pass_of(step, "round" if step and step.round else "") or next(
+            (one for one in self.trace.passes if one.kind in ("first", "single")), None)
         ids = of.arrays["ids"] if of else self.trace.texts["prompt"]["ids"]
         return self.trace.arrays[ids].size
 

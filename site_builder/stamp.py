@@ -24,7 +24,8 @@ PACKAGES = ("jinja2", "latex2mathml", "markdown-it-py", "numpy", "orjson")
 def stamp(traces: Path) -> str:
     """SHA-256 of the recordings and experiments, of the builder with its templates, and of the packages it uses."""
     digest = hashlib.sha256(f"{sys.version} {list(map(_version, PACKAGES))}".encode())
-    places = {"recordings": traces, "arrays": traces / "arrays", "experiments": traces / "experiments"}
+    places = {"recordings": traces, "arrays": traces / "arrays", "experiments": traces / "experiments",
+              "passes": traces / "passes"}
     for place, folder in places.items():
         for path in paths_in(folder, "*.json"):
             _add(digest, f"{place}/{path.name}", _content(path))

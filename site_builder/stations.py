@@ -12,22 +12,24 @@ from tracer.format.trace import Pass, Step, Trace
 
 # Pass → which of its arrays say how it ended: what a training is judged by, what a generation chooses by.
 OUTCOMES = {"first": ("targets", "target_probability", "loss"),
+            "single": ("targets", "target_probability", "loss"),
             "round": ("candidates", "probabilities", "choice", "uniform", "token")}
 STREAM = (("add", "attention"), ("add", "mlp"))  # kind and role of the steps that add to the stream
 
 
 def stations(trace: Trace) -> list[dict[str, Any]]:
     """For each pass of a route, in order: the stream's stations, the attention weights, the gradients, the outcome."""
-    return [_stations(trace, one) for one in trace.passes if one.kind in OUTCOMES]
+    return [_stations(trace, one) for one in trace.passes
+            if one.kind in OUTCOMES and any(name in one.arrays for name in OUTCOMES[one.kind])]
 
 
 def _stations(trace: Trace, one: Pass) -> dict[str, Any]:
     forward = [step for step in trace.steps() if step.direction == "forward" and trace.pass_of(step) is one]
-    backward = {step.of: step for step in trace.steps() if step.direction == "backward"} if one.kind == "first" else {}
+    backward = {step.of: step for step in trace.steps() if step.direction == "backward"} if one.kind != "round" else {}
     embedding = [step for step in forward if step.role == "embedding"][-1:]
     stream = embedding + [step for step in forward if (step.kind, step.role) in STREAM]
     return {
-        "round": one.round,
+        "round": one.round, "updates": any(step.direction == "update" for step in trace.steps()),
         "stops": [_stop(trace, step, backward.get(step.id)) for step in stream],
         "attention": [{"step": step.id, "array": step.operations[-1], "block": step.block} for step in forward
                       if (step.kind, step.role) == ("softmax", "attention")],

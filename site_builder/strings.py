@@ -18,7 +18,7 @@ def count(language: Language, n: int, one: str, more: str = "") -> str:
     return f"{n:,} {one if n == 1 else more or one + language.plural}"
 
 
-_NOT_OF_SCRIPTS = ("experiments.", "map.", "network_map.", "not_started.", "lesson.", "tool.")
+_NOT_OF_SCRIPTS = ("experiments.", "single_pass", "map.", "network_map.", "not_started.", "lesson.", "tool.")
 
 
 class Strings:

@@ -20,6 +20,7 @@ from tracer.format.experiment_figures import verify_experiment
 from tracer.format.experiments import RECORD_AGAIN as MEASURE_AGAIN
 from tracer.format.experiments import experiment_path, load_experiments
 from tracer.format.load import load, record_again
+from tracer.format.roles import PASS
 from tracer.format.trace import Trace
 from tracer.resources import SITE_BUILDER, TRACER
 from tracer.storage.strict_json import read_bytes
@@ -33,6 +34,9 @@ def read_recording(path: Path, route: str) -> Trace:
     """The recording of that route.  Raises `UserError` that names the step whose numbers do not follow."""
     before = _content(path)
     trace = load(path)
+    if trace.route != route and route == PASS:
+        raise UserError(f"{path}: this is a recording of the route {trace.route!r}, not of the route {PASS!r}: put it "
+                        "elsewhere")
     if trace.route != route:
         raise UserError(f"{path}: this is a recording of the route {trace.route!r}: name the file {trace.route}.json")
     content = _content_hash(path, trace)

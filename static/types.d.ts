@@ -96,6 +96,8 @@ interface FamilyOutline {
 /** One pass through the network: what is recorded of its stream and of its end. */
 interface Stations {
   round: number | null;
+  /** Whether the parameters take a step after it. */
+  updates: boolean;
   stops: { step: string; array: string; role: string; block: number | null; back: string | null; gradient: string | null }[];
   attention: { step: string; array: string; block: number }[];
   outcome: Record<string, string>;

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import orjson
+from passes import tiny_pass
 
 from tracer.format import decode as trace_json
 from tracer.format.files import save
@@ -65,7 +66,7 @@ class TwoLetters:
 
 
 def record_tiny(folder: Path) -> None:
-    """Both recordings of a model of one block, width 8 and 258 ids, in `folder`."""
+    """Both recordings of a model of one block, width 8 and 258 ids, in `folder`, and one pass of another model."""
     tokenizer = TwoLetters()
     config = Config(vocabulary=258, context=6, width=8, heads=2, blocks=1)
     training, checkpoint = record_training(
@@ -73,6 +74,7 @@ def record_tiny(folder: Path) -> None:
     generation = record_generation(GenerationJob("ab", max_new_tokens=4), checkpoint, tokenizer)
     save(training, folder / "training.json")
     save(generation, folder / "generation.json")
+    save(tiny_pass(), folder / "pass.json")
 
 
 # Damage ----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from passes import tiny_pass
 
 from site_builder.keys import needed, wrong
 from site_builder.language import Language, figures, languages
@@ -25,7 +26,7 @@ COUNTED = re.compile(  # what another recording has another number of
     r"|(?<!第)[两二三四五六七八九十\d]\s*(?:个|轮|次)?\s*(?:注意力头|头|层|Block|Token|位置|候选|更新|轮)")
 
 PROSE = {code: language.prose for code, language in languages().items()}
-TRACES = load_all(Path(__file__).parent.parent / "traces").values()
+TRACES = [*load_all(Path(__file__).parent.parent / "traces").values(), tiny_pass()]
 SECTIONS = [(key, language, section) for language, prose in PROSE.items() for key, section in prose.items()]
 EACH = pytest.mark.parametrize(("key", "language", "section"), SECTIONS, ids=[f"{k} {lang}" for k, lang, _ in SECTIONS])
 

@@ -112,12 +112,13 @@ def _step_roles() -> Iterable[str]:
 
 def _array_roles() -> Iterable[str]:
     yield "## Arrays by their roles\n"
-    yield ("In a training (route `training`) and a generation ("
-           f"{', '.join(map(_code, roles.GENERATIONS))}) they must be there, but where it "
-           "says otherwise.\n")
+    yield ("In a training (route `training`), a generation ("
+           f"{', '.join(map(_code, roles.GENERATIONS))}) and a pass ({_code(roles.PASS)}) they must be "
+           "there, but where it says otherwise.\n")
     for where, specs in {
             "A text, in `texts`; the prompt without the last two": roles.TRAINED_TEXT_ARRAYS,
             "The pass `first`; `again` and `evaluation` without the last one": roles.FIRST_PASS_ARRAYS,
+            "The pass `single`": roles.SINGLE_PASS_ARRAYS,
             "The pass `round`": roles.ROUND_ARRAYS, "The pass `cached`": roles.CACHED_ARRAYS,
             "`roles` of a training": roles.TRAINING_ROLES, "`roles` of a generation": roles.GENERATION_ROLES,
             "The token table, besides what every parameter has": roles.USED_ROWS}.items():
@@ -134,10 +135,11 @@ def _array_roles() -> Iterable[str]:
 
 def _make() -> Iterable[str]:
     yield "## How it was made\n"
-    yield "`make` of a training and of a generation; other texts and numbers may stand there.\n"
+    yield "`make` of a training, of a generation and of a pass; other texts and numbers may stand there.\n"
     objects: dict[str, Iterable[str]] = {
         "`make` of a training": routes.TRAINING,
         "`make` of a training with an early moment": routes.MORE_TRAINING, "`make` of a generation": routes.GENERATION,
+        "`make` of a pass": routes.PASS, "`settings` of a pass, beside other numbers and texts": routes.PASS_SETTINGS,
         "`config`": routes.CONFIG, "`config`, where it is not as usual": routes.MORE_CONFIG,
         "`settings`": routes.SETTINGS, "`kernels`": routes.KERNELS}
     yield _table(("in", "keys"), [(name, ", ".join(map(_code, keys))) for name, keys in objects.items()])

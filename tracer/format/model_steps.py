@@ -22,6 +22,8 @@ _PARAMETER_READERS = {
     "query_key_value_bias": ("linear", "query_key_value", "bias")}
 _ADAMW = {"m": {"gradient": "gradient"}, "v": {"gradient": "gradient"}, "updated": {"before": "initial", "m": "m",
                                                                                    "v": "v"}}
+_READ_AS = {"first": "initial", "again": "updated", "evaluation": "trained", "round": "trained",
+            "single": "trained"}  # kind of a pass → the values of a parameter that it reads
 _CHANGE = {"change": {"before": "initial", "after": "trained"}}
 
 
@@ -38,7 +40,7 @@ def check_model_steps(trace: Trace) -> None:
         if one.kind == "cached":
             steps = [step for step in trace.steps() if step.pass_ == "cached" and step.round == one.round]
             _check_blocks(trace, f"pass {one.name}", [step for step in steps if step.direction], ("", "block"))
-    if trace.route == "training":
+    if trace.route in ("training", roles.PASS):
         _check_backward(trace, first)
     _check_parameters(trace)
 
@@ -115,16 +117,15 @@ def _check_parameters(trace: Trace) -> None:
             if role in parameter.arrays:
                 _check_made(trace, parameter, role, operands, shown)
         gradient = homes.get(parameter.arrays.get("gradient", ""))
-        if gradient and (gradient.direction != "backward" or parameter.arrays["initial"] not in _read_in(
+        read = parameter.arrays[_READ_AS[trace.passes[0].kind]]
+        if gradient and (gradient.direction != "backward" or read not in _read_in(
                 trace, next(step for step in trace.steps() if step.id == gradient.of))):
             raise UserError(f"the gradient of parameter {parameter.name} is of a step that does not read it")
 
 
 def _check_readers(trace: Trace, parameter: Parameter, homes: dict[str, Step]) -> None:
-    passes = ({"first": "initial", "again": "updated", "evaluation": "trained"} if trace.route == "training" else
-              {"round": "trained"})
-    found = [_readers(trace, parameter.arrays[passes[one.kind]], homes, one.name) for one in trace.passes
-             if one.kind in passes]
+    found = [_readers(trace, parameter.arrays[_READ_AS[one.kind]], homes, one.name) for one in trace.passes
+             if one.kind in _READ_AS]
     blocks = {block for readers in found for _, _, block, _ in readers}
     if not found[0] or any(readers != found[0] for readers in found) or blocks != {parameter.block}:
         raise UserError(f"parameter {parameter.name} is not read at one place of its block in every pass")

@@ -40,7 +40,7 @@ def recomputed_hash(trace: Trace) -> str:
 
 
 def origin_problem(trace: Trace) -> str:
-    """What is wrong with the checkpoint that a recording of one of the `ROUTES` names; empty where nothing is."""
+    """What is wrong with the checkpoint that a recording of a known route names; empty where nothing is."""
     try:
         same = trace.make[KEY] == recomputed_hash(trace)
     except (LookupError, TypeError) as error:

@@ -4,12 +4,14 @@ A kind says what is computed, a role what for: layer_norm/attention is the norm 
 made from these tables, and `tracer.format.routes` holds recordings of a training and of a generation to them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # The recordings of a site, each in the file of its name.  Those of a generation differ in what they start from: the
 # trained model, a prompt that fills the context, and the model of an early moment of the training.
 GENERATIONS = ("generation", "long", "early")
 ROUTES = ("training", *GENERATIONS)
+PASS = "pass"  # one pass of a small trained model, in a file of any name
+KNOWN = (*ROUTES, PASS)  # what a recording must hold is said for these
 
 # Kind of a step, or nothing where it shows several, and its role → what it is; those of the model in its order.
 MODEL_STEPS = {
@@ -173,8 +175,15 @@ CACHED_ARRAYS = {
     "logits": _LOGITS, **_DRAW_ARRAYS,
     "difference": Spec("the largest difference from the full pass, in `last`", "", ("largest_difference.out",)),
 }
-PASS_ARRAYS = {"first": FIRST_PASS_ARRAYS, "again": LOSS_PASS_ARRAYS, "evaluation": LOSS_PASS_ARRAYS,
-               "round": ROUND_ARRAYS, "cached": CACHED_ARRAYS}
+SINGLE_PASS_ARRAYS = FIRST_PASS_ARRAYS | {
+    "ids": _ids("what the model reads", "position"),
+    "targets": _ids("what it is to predict", "position"),
+    "last": Spec("what goes to the head, where there are no targets", "position feature", ("last_position.out",)),
+}
+SINGLE_PASS_ARRAYS |= {role: replace(SINGLE_PASS_ARRAYS[role], always=False) for role in SINGLE_PASS_ARRAYS
+                       if role not in ("ids", "logits")}
+PASS_ARRAYS = {"single": SINGLE_PASS_ARRAYS, "first": FIRST_PASS_ARRAYS, "again": LOSS_PASS_ARRAYS,
+               "evaluation": LOSS_PASS_ARRAYS, "round": ROUND_ARRAYS, "cached": CACHED_ARRAYS}
 # Kind and role of a module and what it makes → the role of that array in its pass.
 PASS_OUTPUTS = {
     ("tied_head", "", "out"): "logits", ("cross_entropy", "", "out"): "losses",
@@ -192,6 +201,7 @@ TRAINING_PARAMETER_ARRAYS = {
 USED_ROWS = {name: Spec(f"rows in use of {name[:-5]}", "used_row feature", ("embedding.out",))
              for name in ("m_used", "v_used", "updated_used")}
 GENERATION_PARAMETER_ARRAYS = {"trained": "its values after the training"}
+LOSS_PARAMETER_ARRAYS = GENERATION_PARAMETER_ARRAYS | {"gradient": "the gradient of the loss by these"}
 CHANGE_PARAMETER_ARRAYS = GENERATION_PARAMETER_ARRAYS | {
     "initial": "its first values", "change": "the difference of the two"}
 MADE_BY = {"initial": "", "trained": "", "m": "adamw.m", "v": "adamw.v", "updated": "adamw.after",

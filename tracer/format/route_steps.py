@@ -16,7 +16,7 @@ _ONCE = (("append", "token"), ("greedy", ""), ("", "bytes"))  # in every round: 
 def check_steps(trace: Trace) -> None:
     """Raises `UserError` for the first chapter or step that is not where it should be, or is shown too early."""
     found = [(chapter.kind, chapter.block, chapter.round) for chapter in trace.chapters]
-    wanted = _training_chapters(trace) if trace.route == "training" else _generation_chapters(trace)
+    wanted = {"training": _training_chapters, roles.PASS: _pass_chapters}.get(trace.route, _generation_chapters)(trace)
     if found != wanted:
         wrong = next((one for one in found if one not in wanted), None)
         missing = next((one for one in wanted if one not in found), None)
@@ -33,10 +33,19 @@ def _named(place: Place) -> str:
 
 
 def _training_chapters(trace: Trace) -> list[Place]:
-    blocks: list[Place] = [("block", n, None) for n in range(trace.make["config"]["blocks"])]
-    before: list[Place] = [(kind, None, None) for kind in ("text", "embedding")]
     after = ("head", "loss", "backward", "adamw", "receipt", "updates", "evaluation")
-    return before + blocks + [(kind, None, None) for kind in after]
+    return _around_blocks(trace, ("text", "embedding"), after)
+
+
+def _pass_chapters(trace: Trace) -> list[Place]:
+    """Of the loss and the way back where it has targets."""
+    targets = "targets" in trace.arrays_of("single")
+    return _around_blocks(trace, ("embedding",), ("head", *(("loss", "backward") if targets else ())))
+
+
+def _around_blocks(trace: Trace, before: tuple[str, ...], after: tuple[str, ...]) -> list[Place]:
+    blocks: list[Place] = [("block", n, None) for n in range(trace.make["config"]["blocks"])]
+    return [(kind, None, None) for kind in before] + blocks + [(kind, None, None) for kind in after]
 
 
 def _generation_chapters(trace: Trace) -> list[Place]:
@@ -72,7 +81,7 @@ def _belongs(trace: Trace, chapter: Chapter, step: Step, forward: dict[str, Step
             split = "training" if chapter.kind == "text" else ""
             return place in roles.TEXT_STEPS and passed == ("", "", split, None, None, "")
         case "embedding" | "block" | "head" | "loss":
-            return _of_a_model(step) and passed == ("forward", "first", "", chapter.block, None, "")
+            return _of_a_model(step) and passed == ("forward", trace.passes[0].kind, "", chapter.block, None, "")
         case "backward":
             of = forward.get(step.of)
             return (of is not None and place == (of.kind, of.role)

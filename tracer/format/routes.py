@@ -26,8 +26,12 @@ BOTH = {"config": dict, "settings": dict, "tokenizer": str, "torch": str, "tikto
 KERNELS = {"torch": str, "settings": dict, "pinned": bool}
 TRAINING = BOTH | {"text": str, "validation_text": str, "tracked_id": int}
 MORE_TRAINING = {"early_updates": int, "early_checkpoint_sha256": str}  # of the moment that `early` continues from
+PASS = {key: BOTH[key] for key in ("config", "settings", "torch", "kernels", "threads")} | {
+    "trained_on": str, "updates": int}
+PASS_SETTINGS = {"seed": int, "updates": int}  # besides other numbers and texts
 GENERATION = BOTH | {"prompt": str, "temperature": NUMBER, "top_k": int, "seed": int, "max_new_tokens": int,
                      "trained_on": str, "updates": int, "rounds": int}
+_OF_IDS = (("byte",), ("used_row",), ("position",), roles.MOMENTS)  # axes of whole numbers that nothing made
 MOST_BLOCKS = 96
 MOST_ROUNDS = 500
 MOST_SHOWN = 1_000_000  # ids beside all operations together
@@ -36,13 +40,19 @@ LONGEST_TEXT = 100_000  # characters
 
 def check_route(trace: Trace) -> None:
     """Whether a recording of one of our routes holds all that the pages read, each of its kind and in its place."""
-    if trace.route not in roles.ROUTES:
+    if trace.route not in roles.KNOWN:
         return
     if "vocabulary" not in trace.labels:
         raise UserError("there are no labels 'vocabulary'")
-    training = trace.route == "training"
-    _check_make(trace, *((TRAINING, MORE_TRAINING) if training else (GENERATION, {})))
-    (_check_training if training else _check_generation)(trace)
+    if trace.route == roles.PASS:
+        _check_make(trace, PASS, {})
+        _check_pass(trace)
+    elif trace.route == "training":
+        _check_make(trace, TRAINING, MORE_TRAINING)
+        _check_training(trace)
+    else:
+        _check_make(trace, GENERATION, {})
+        _check_generation(trace)
     check_steps(trace)
     _check_homes(trace)
     check_model_steps(trace)
@@ -65,6 +75,22 @@ def _check_training(trace: Trace) -> None:
     for parameter in trace.parameters:
         used = roles.USED_ROWS if parameter.role == "token_table" else {}
         _check_parameter(trace, parameter, [*roles.TRAINING_PARAMETER_ARRAYS], used)
+    _check_token_table(trace)
+
+
+def _check_pass(trace: Trace) -> None:
+    _need_texts(trace, {})
+    _need_passes(trace, [Pass("single")])
+    _need_arrays(trace, "the recording", trace.roles, {})
+    arrays = trace.passes[0].arrays
+    found = arrays.keys() & (roles.FIRST_PASS_ARRAYS.keys() | {"last"})
+    for wanted in ({*roles.FIRST_PASS_ARRAYS}, {"ids", "last", "logits"}):
+        if ("targets" in arrays) == ("targets" in wanted) and (wrong := sorted(found ^ wanted)):
+            raise UserError(f"pass single {'has' if wrong[0] in arrays else 'lacks'} the role {wrong[0]!r}, "
+                            f"{'with' if 'targets' in arrays else 'without'} targets")
+    known = roles.LOSS_PARAMETER_ARRAYS if "targets" in arrays else roles.GENERATION_PARAMETER_ARRAYS
+    for parameter in trace.parameters:
+        _check_parameter(trace, parameter, [*known], {})
     _check_token_table(trace)
 
 
@@ -168,7 +194,7 @@ def _check_homes(trace: Trace) -> None:
     home = {name: step for step in trace.steps() for name in step.operations}
     for one in trace.passes:
         for role, name in one.arrays.items():
-            given = role == "targets" or (role == "ids" and one.kind in ("first", "again", "evaluation"))
+            given = role == "targets" or (role == "ids" and one.kind in ("single", "first", "again", "evaluation"))
             if name in home and not given and trace.pass_of(home[name]) is not one:
                 raise UserError(f"{role} of pass {one.name}, {name}, is shown in no step of that pass")
         if one.kind == "cached" and one.arrays["uniform"] != trace.arrays_of("round", round=one.round)["uniform"]:
@@ -227,7 +253,11 @@ def _check_make(trace: Trace, keys: dict[str, Any], more: dict[str, Any]) -> Non
         if key not in keys and type(value) not in (str, int, float, bool):
             raise UserError(f"make has {key!r}, which this program does not know")
     _check_object(make["config"], CONFIG, "make.config", MORE_CONFIG)
-    _check_object(make["settings"], SETTINGS, "make.settings", {})
+    if trace.route == roles.PASS:
+        more_settings = dict.fromkeys(make["settings"].keys() - PASS_SETTINGS.keys(), (*NUMBER, str))
+        _check_object(make["settings"], PASS_SETTINGS, "make.settings", more_settings)
+    else:
+        _check_object(make["settings"], SETTINGS, "make.settings", {})
     _check_object(make["kernels"], KERNELS, "make.kernels", {})
     _check_object(make["kernels"]["settings"], {}, "make.kernels.settings", dict.fromkeys(PINS, str))
     counts = {name: make["config"][name] for name in ("vocabulary", "context", "width", "heads", "blocks")}
@@ -271,6 +301,6 @@ def ids_and_bytes(trace: Trace) -> Iterator[tuple[Array, int]]:
     vocabulary = len(trace.label_list("vocabulary"))
     for name, array in trace.arrays.items():
         operation = trace.operations.get(name)
-        holds = operation.kind in kinds if operation else array.axes in (("byte",), ("used_row",), roles.MOMENTS)
+        holds = operation.kind in kinds if operation else array.axes in _OF_IDS
         if holds and array.dtype == "int64" and not array.derived:
             yield array, 256 if array.axes == ("byte",) and name != trace.roles.get("byte_table") else vocabulary

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tracer.format.roles import ROUTES
+from tracer.format.roles import GENERATIONS, KNOWN
 from tracer.format.routes import ids_and_bytes
 from tracer.format.sizes import Shape, parameter_count, shape_of
 from tracer.format.trace import Operation, Trace
@@ -18,7 +18,7 @@ from tracer.ops import KINDS
 
 def wrongly_said(trace: Trace) -> str:
     """The first thing that is said and is not so; empty where all is so, and for routes that say nothing."""
-    if trace.route not in ROUTES:
+    if trace.route not in KNOWN:
         return ""
     parts = (_texts, _shape, _operations, _counts, _words, _labels)
     return next((problem for part in parts for problem in part(trace)), "")
@@ -52,6 +52,8 @@ def _shape(trace: Trace) -> Iterator[str]:
 
 def _operations(trace: Trace) -> Iterator[str]:
     shape = shape_of(trace.make["config"])
+    if shape.causal != any(operation.kind == "causal_mask" for operation in trace.operations.values()):
+        yield f"make says that the model has {'a' if shape.causal else 'no'} causal mask, which is not so"
     for operation in trace.operations.values():
         for name, value in _settings(trace, operation, shape).items():
             if operation.settings.get(name, value) != value:
@@ -92,6 +94,7 @@ def _counts(trace: Trace) -> Iterator[str]:
         losses = arrays[trace.roles["series_loss"]].size
         if losses != make["settings"]["updates"]:
             yield f"there are {losses} losses, make says {make['settings']['updates']} updates"
+    if trace.route not in GENERATIONS:
         return
     count = min(make["top_k"], make["config"]["vocabulary"])
     for operation in trace.operations.values():

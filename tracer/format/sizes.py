@@ -37,6 +37,7 @@ class Shape:
     hidden: int = _choice(0, "Width within the MLP; 0: four times the width.")
     position: str = _choice("learned", f"How positions are told, one of {', '.join(POSITIONS)}.")
     rope_base: float = _choice(10000.0, "Base of the angles of rotary positions.")
+    causal: bool = _choice(True, "")  # false: each position sees all of them; no command trains such a model
 
     @property
     def head_width(self) -> int:
@@ -64,7 +65,8 @@ class Shape:
         return "gate" in KINDS[self.activation].operands("out")
 
 
-CHOICES = {item.name: item.metadata["help"] for item in fields(Shape) if item.metadata}  # name → what it is
+CHOICES = {item.name: item.metadata["help"] for item in fields(Shape)
+           if item.metadata.get("help")}  # name → what it is
 COMMON = {item.name: item.default for item in fields(Shape) if item.metadata}  # what is so where nothing is said
 
 

@@ -4,16 +4,18 @@ from typing import Any
 
 import numpy as np
 
-from tracer.format.roles import GENERATIONS, ROUTES
+from tracer.format.roles import GENERATIONS, PASS
 from tracer.format.trace import AXES, Trace
 from tracer.ops.replay import Replay
 
 
 def summarise(trace: Trace) -> dict[str, Any]:
     """The `summary` block of a trace, from its arrays and from how it was made; empty for other routes."""
-    if trace.route not in ROUTES:
-        return {}
-    return _generation(trace) if trace.route in GENERATIONS else _training(trace)
+    if trace.route in GENERATIONS:
+        return _generation(trace)
+    if trace.route == PASS:
+        return _pass(trace)
+    return _training(trace) if trace.route == "training" else {}
 
 
 def _training(trace: Trace) -> dict[str, Any]:
@@ -49,6 +51,14 @@ def _tracked(trace: Trace) -> dict[str, Any]:
              for key, role in (("m", "m_used"), ("v", "v_used"), ("after", "updated_used"))}
     return {"parameter": f"{table.name}[{token},0]", "before": _plain(trace.values(arrays["initial"])[token, 0]),
             "gradient": _plain(trace.values(arrays["gradient"])[token, 0]), **after}
+
+
+def _pass(trace: Trace) -> dict[str, Any]:
+    arrays = trace.arrays_of("single")
+    said = {key: _plain(trace.values(arrays[role])) for key, role in (
+        ("ids", "ids"), ("targets", "targets"), ("loss", "loss"), ("target_probabilities", "target_probability"))
+        if role in arrays}
+    return {"parameters": sum(trace.arrays[one.arrays["trained"]].size for one in trace.parameters), **said}
 
 
 def _generation(trace: Trace) -> dict[str, Any]:

@@ -119,7 +119,7 @@ class Parameter:
     arrays: dict[str, str] = field(default_factory=dict)
 
 
-PASSES = ("first", "again", "evaluation", "round", "cached")
+PASSES = ("single", "first", "again", "evaluation", "round", "cached")
 DIRECTIONS = ("", "forward", "backward", "update")
 SPLITS = ("", "training", "validation")
 CHAPTERS = ("text", "embedding", "block", "head", "loss", "backward", "adamw", "receipt", "updates", "evaluation",

@@ -19,7 +19,7 @@ import numpy as np
 
 from tracer.format import origin
 from tracer.format.files import labels_are_as_written
-from tracer.format.roles import ROUTES
+from tracer.format.roles import KNOWN
 from tracer.format.said import wrongly_said
 from tracer.format.summary import summarise
 from tracer.format.trace import AXES, Operation, Trace, content_hash, outline_hash
@@ -172,5 +172,5 @@ def check_hashes(trace: Trace) -> Iterator[Check]:
     same = outline_hash(trace) == trace.outline_sha256
     yield Check("outline", "sha256", len(trace.operations), problem="" if same else
                 "how it was made, its labels or its list of operations was changed (sha256 differs)")
-    if trace.route in ROUTES:
+    if trace.route in KNOWN:
         yield Check("checkpoint", "sha256", 1, problem=origin.origin_problem(trace))

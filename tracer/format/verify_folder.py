@@ -5,8 +5,10 @@ from pathlib import Path
 
 from tracer.format.experiment_figures import verify_experiment
 from tracer.format.experiments import FOLDER, load_experiment, load_experiments
-from tracer.format.load import load_all
+from tracer.format.load import load, load_all
 from tracer.format.origin import check_set, origin_of
+from tracer.format.passes import FOLDER as PASSES
+from tracer.format.passes import pass_files
 from tracer.format.verify import Check, verify
 
 
@@ -23,5 +25,7 @@ def checks_of_all(path: Path, hashes: bool = True) -> Iterator[tuple[str, list[C
     check_set(path, {name: origin_of(trace) for name, trace in traces.items()})
     for name, trace in traces.items():
         yield name, list(verify(trace, hashes=hashes))
+    for one in pass_files(path):
+        yield f"{PASSES}/{one.stem}", list(verify(load(one), hashes=hashes))
     for name, body in experiments.items():
         yield f"{FOLDER}/{name}", list(verify_experiment(body, hashed=hashes))

@@ -31,6 +31,7 @@ class FusedBlock:
     kv_heads: int
     head_width: int
     dropout: float  # 0 outside training
+    causal: bool
     norm: Callable[..., Tensor]
     activation: Callable[..., Tensor]
     norm_1: dict[str, Tensor]
@@ -69,10 +70,10 @@ class FusedBlock:
         if cache is not None:
             key, value = cache.append(key, value)                                       # (B, H or K, S, D/H)
         S = key.size(2)
-        if allowed is None and 1 < T < S:  # the kernel's own causal mask starts at the first key
+        if allowed is None and self.causal and 1 < T < S:  # the kernel's own causal mask starts at the first key
             allowed = causal(T, S, query.device)
         heads = F.scaled_dot_product_attention(query, key, value, attn_mask=allowed, dropout_p=self.dropout,
-                                               is_causal=allowed is None and T > 1,
+                                               is_causal=allowed is None and self.causal and T > 1,
                                                enable_gqa=self.kv_heads < self.heads)   # (B, H, T, D/H)
         return self._dropped(F.linear(heads.transpose(1, 2).reshape(B, T, D), *self.projection))
 

@@ -69,7 +69,7 @@ class Attention(nn.Module):
             in_role(role, RepeatHeads(group)) if group > 1 else None for role in ("key", "value"))
         self.key_cache, self.value_cache = in_role("key", AppendRows()), in_role("value", AppendRows())
         self.scores = ScaledScores()
-        self.mask = CausalMask()
+        self.mask = CausalMask() if config.causal else None
         self.softmax = in_role("attention", Softmax(weights))
         self.weights_dropout = in_role("attention_weights", Dropout(config.dropout, weights))
         self.weighted_sum = WeightedSum()
@@ -87,7 +87,9 @@ class Attention(nn.Module):
         if self.key_repeat is not None and self.value_repeat is not None:
             key, value = self.key_repeat(key), self.value_repeat(value)     # (B, H, S, D/H) each
         scores = self.scores(query, key)                                    # (B, H, T, S)
-        if allowed is not None:
+        if self.mask is None:
+            pass
+        elif allowed is not None:
             scores = self.mask(scores, allowed)
         elif query.size(2) > 1 or key.size(2) == 1:  # one new position may see all that are cached
             scores = self.mask(scores)
@@ -159,7 +161,7 @@ class Block(nn.Module):
         config, attention, mlp = self.config, self.attention, self.mlp
         products = (attention.qkv, attention.projection, mlp.up, mlp.down, *filter(None, [mlp.gate]))
         return FusedBlock(config.heads, config.key_value_heads, config.head_width,
-                          config.dropout if self.training else 0.0, norm(config), activation(config),
+                          config.dropout if self.training else 0.0, config.causal, norm(config), activation(config),
                           own_parameters(self.norm_1), own_parameters(self.norm_2),
                           *((m.weight, m.bias) for m in products))
 
@@ -231,6 +233,8 @@ class GPT(nn.Module):
         """
         T, past = ids.size(1), 0 if cache is None else cache.length
         self._check_length(past + T, cache)
+        if padding is not None and not self.config.causal:
+            raise UserError("a model without a causal mask reads rows of one length: it has no padding")
         x, places = self._embedded(ids, past, padding)                        # (B, T, D)
         layers: Iterable[LayerCache | None] = [None] * len(self.blocks) if cache is None else cache.layers
         forms: Iterable[Callable[..., Tensor]] = blocks or self.blocks
@@ -252,6 +256,9 @@ class GPT(nn.Module):
         if length > self.config.context:
             raise UserError(f"{length} tokens do not fit the context of {self.config.context}: "
                             "shorten the text or choose a longer context")
+        if cache is not None and not self.config.causal:
+            raise UserError("what a model without a causal mask keeps of a token changes with the tokens that follow: "
+                            "it has no cache")
         if cache is not None and length > cache.capacity:
             raise UserError(f"{length} tokens do not fit a cache of {cache.capacity}: make a larger one")
 

@@ -12,10 +12,11 @@ CONFIG = "config.json"
 GELU_NAMES = {"gelu": "gelu", "gelu_python": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh",
               "gelu_python_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh", "gelu_accurate": "gelu_tanh"}
 # Of each choice, what the two formats can say; of GPT-2's activation, how.
-GPT2_SAYS: dict[str, Any] = {
+GPT2_SAYS: dict[str, Any] = {"causal": (True,),
     "activation": {"gelu": "gelu", "gelu_tanh": "gelu_new"}, "norm": ("layer_norm",), "bias": (True,), "kv_heads": (0,),
     "position": ("learned",)}
-LLAMA_SAYS: dict[str, Any] = {"activation": ("swiglu",), "norm": ("rms_norm",), "position": ("rotary",)}
+LLAMA_SAYS: dict[str, Any] = {"causal": (True,), "activation": ("swiglu",), "norm": ("rms_norm",),
+                              "position": ("rotary",)}
 DROPOUTS = ("embd_pdrop", "attn_pdrop", "resid_pdrop")
 # Of each size of ours their name, the name that `transformers` takes for the same, and what it is when it is not said.
 SIZES = {"vocabulary": ("vocab_size", None, 50257), "context": ("n_positions", "max_position_embeddings", 1024),

@@ -77,7 +77,7 @@ def add_first_update(builder: TraceBuilder, update: FirstUpdate, settings: Train
     """The chapters from the first embedding to the receipt of the update."""
     add_parameters(builder, update.model, update.before.parameters, "initial")
     run = RecordedPass(update.forward, update.model, builder.add_pass("first", ids="x", targets="y"))
-    add_forward(builder, run, lambda path: _chapter_of(update.model, path))
+    add_forward(builder, run, lambda path: chapter_of(update.model, path))
     builder.chapter("backward", "backward")
     add_backward(builder, run, update.gradients)
     builder.chapter("adamw", "adamw")
@@ -121,7 +121,7 @@ def _add_prediction(builder: TraceBuilder, update: FirstUpdate) -> None:
     builder.trace.roles["predicted_change"] = previous
 
 
-def _chapter_of(model: GPT, path: str) -> tuple[str, str, int | None]:
+def chapter_of(model: GPT, path: str) -> tuple[str, str, int | None]:
     """Name, kind and block of the chapter that shows the module at `path`."""
     block, part = block_of(path), path.split(".")[0]
     if block is not None:

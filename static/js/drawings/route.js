@@ -22,7 +22,8 @@ export function moves(scene) {
   const say = (/** @type {string} */ key, values = {}) => scene.say(`route.${key}`, values);
   if (stations[0].round === null) {
     return [{ name: "forward", ms: 3000, say: say("forward") }, { name: "end", ms: 900, say: say("loss") },
-      { name: "backward", ms: 3000, say: say("backward") }, { name: "update", ms: 1200, say: say("update") }];
+      { name: "backward", ms: 3000, say: say("backward") },
+      ...(stations[0].updates ? [{ name: "update", ms: 1200, say: say("update") }] : [])];
   }
   return stations.flatMap(({ round }) => [{ name: `forward ${round}`, ms: 1500, say: say("round", { n: round }) },
     { name: `end ${round}`, ms: 1000, say: say("draw", { n: round }) }]);
@@ -121,7 +122,7 @@ function heading(pen, scene, { right, top }, end) {
  * @param {Layout} place
  * @param {number} end
  */
-function drawTraining(pen, scene, { outcome, names, end: link }, place, end) {
+function drawTraining(pen, scene, { outcome, names, updates, end: link }, place, end) {
   const { store, width, height, narrow } = scene;
   const x = width - place.right + (narrow ? 0 : 14);
   const probability = outcome.target_probability;
@@ -135,7 +136,7 @@ function drawTraining(pen, scene, { outcome, names, end: link }, place, end) {
   const loss = scene.say("route.lossis", { loss: scene.number(store.value(outcome.loss, []), 4) });
   pen.text(width - 12, height - (narrow ? 32 : 36), loss, { size: narrow ? 12 : 15, bold: true, align: "right", color: "wrong", alpha: end, link: stepLink(link), w: 90, h: 18 });
   const back = scene.part("backward");
-  const update = ease(scene.part("update"));
+  const update = updates ? ease(scene.part("update")) : 0;
   const low = height - (narrow ? 24 : 28);
   if (back > 0) pen.line([width - 12, low, width - 12 - (width - place.left - 12) * back, low], { stroke: "gradient", stroke_width: 3, alpha: 0.8 });
   if (update <= 0) return;
