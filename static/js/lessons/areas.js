@@ -15,7 +15,7 @@ const LEAST = 0.5; // pixels: thinner is not seen
  * @param {Place} frame
  * @returns {Place[]}
  */
-export function squarified(values, frame) {
+function squarified(values, frame) {
   const scale = frame.width * frame.height / values.reduce((sum, value) => sum + value, 0);
   let { x, y, width, height } = frame;
   /** @type {Place[]} */
