@@ -13,6 +13,7 @@ from site_builder.language import Language
 from site_builder.lesson_figures import Figures, computed
 from site_builder.lessons import Exercise, Lesson, Piece, exercise
 from site_builder.listings import highlighted, listing
+from site_builder.modules import sha256
 from site_builder.parts import number_in_prose
 from site_builder.prose import name_of, render, render_title
 from site_builder.strings import Strings
@@ -209,7 +210,8 @@ def _choices(language: Language) -> dict[str, list[dict[str, Any]]]:
 def _exercise(asked: Exercise, figures: Figures, where: str, name: str) -> Shown:
     say: dict[str, Any] = {"html": render(asked.ask, figures), "name": name}
     if asked.choices:
-        told = tuple(Told(render(one.say, figures), render(one.why, figures), one.right) for one in asked.choices)
+        shuffled = [one for _, one in sorted(enumerate(asked.choices), key=lambda pair: sha256(f"{name} {pair[0]}"))]
+        told = tuple(Told(render(one.say, figures), render(one.why, figures), one.right) for one in shuffled)
         return Shown("exercise", **say, answers=told, has_choices=True)
     numbers = [(asked.answer, asked.why, True), *((answer, why, False) for answer, why in asked.slips)]
     told = tuple(_number(computed(answer, figures, where), render(why, figures), right, asked.digits)
