@@ -3,17 +3,23 @@
 import html
 import json
 import re
+import shutil
+from pathlib import Path
 
 import pytest
-from driver import LANGUAGES
+from driver import ALL_ROUTES, LANGUAGES, steps_of
+from passes import LLAMA, model, recorded_pass
 from test_axe import violations
 from test_prose import CJK, FIGURE, plain
 
-from site_builder.glossary import Linker, Term, terms
+from site_builder.build import build
+from site_builder.glossary import Linker, RecordedPage, Term, pictures, steps_shown, terms
 from site_builder.language import languages
 from site_builder.lessons import lessons
 from site_builder.strings import Strings
+from tracer.format.files import save
 
+TRACES = Path(__file__).resolve().parent.parent / "traces"
 KEYS = [term.key for term in terms(languages()["en"], {})]
 TERMS = [Term("score", ("score", "scores"), "…"), Term("id", ("id", "ids"), "…"), Term("key", ("键",), "…")]
 
@@ -56,12 +62,37 @@ def test_every_link_to_a_term_leads_to_it_and_stands_once_on_a_lesson(site, lang
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_pictures_of_terms_are_steps_that_are_there(site, language):
+def test_pictures_of_terms_are_steps_and_experiments_that_are_there(site, language):
     glossary = (site / language / "glossary.html").read_text("utf-8")
-    found = re.findall(r'href="(\w+)\.html#step=([^"]*)"', glossary)
-    assert len(found) > 30
-    for route, step in found:
-        assert f'data-step="{step}"' in (site / language / f"{route}.html").read_text("utf-8"), step
+    found = re.findall(r'href="(\w+)\.html#(step|experiment)=([^"]*)"', glossary)
+    assert len(found) > 35 and {what for _, what, _ in found} == {"step", "experiment"}
+    for page, what, name in found:
+        assert f'data-{what}="{name}"' in (site / language / f"{page}.html").read_text("utf-8"), name
+
+
+@pytest.mark.parametrize(("choices", "shown", "unshown"), [
+    ({}, {"layer-norm": "blocks.0.norm_1", "gelu": "blocks.0.mlp.gelu", "position-embedding": "position_embedding"},
+     {"rms-norm", "swiglu", "rotary-positions", "grouped-queries", "cache"}),
+    (LLAMA, {"rms-norm": "blocks.0.norm_1", "swiglu": "blocks.0.mlp.gated", "mlp": "blocks.0.mlp.up",
+             "rotary-positions": "blocks.0.attention.query_rotary",
+             "grouped-queries": "blocks.0.attention.key_repeat"},
+     {"layer-norm", "gelu", "position-embedding", "cache"})], ids=["GPT-2", "Llama"])
+def test_a_picture_is_of_the_kind_that_its_term_tells(choices, shown, unshown):
+    """Models differ in their kinds: a term has the picture of the model that has it, or none."""
+    trace = recorded_pass(model(**choices))
+    titles = {step: f"The step {step}" for step in steps_of(trace)}
+    page = RecordedPage("pass-tiny.html", "Tiny", titles, steps_shown(trace))
+    found = {term.key: (term.address, term.title) for term in terms(languages()["en"], pictures([page], {}))}
+    assert {term: found[term] for term in shown} == {
+        term: (f"pass-tiny.html#step={step}", f"The step {step}") for term, step in shown.items()}
+    assert {term for term in unshown if found[term][0]} == set()
+
+
+def test_the_first_page_shows_a_term_before_another():
+    pages = [RecordedPage(f"{name}.html", name, {"s": f"In {name}"}, shown)
+             for name, shown in (("a", {"gelu": "s"}), ("b", {"gelu": "s", "softmax": "s"}))]
+    assert pictures(pages, {"noun": ("x.html", "It")}) == {
+        "gelu": ("a.html#step=s", "In a"), "softmax": ("b.html#step=s", "In b"), "experiment: noun": ("x.html", "It")}
 
 
 # The search ------------------------------------------------------------------------------------------------
@@ -75,12 +106,30 @@ def index(site, language: str) -> list[list[str]]:
 def test_what_can_be_found_is_there(site, language):
     found = index(site, language)
     words = Strings(language)
-    assert {what for _, what, _, _ in found} >= {words("lesson.one"), words("lesson.glossary"), words("training")}
+    assert {what for _, what, _, _ in found} == {
+        words(key) for key in ("lesson.one", "lesson.glossary", "experiments.name", *ALL_ROUTES)}
     sources = {path.name: path.read_text("utf-8") for path in (site / language).glob("*.html")}
     for title, _, address, _ in found:
         file, _, place = address.partition("#")
         assert title and "<" not in title
-        assert not place or f'="{html.escape(place.removeprefix("step="))}"' in sources[file], address
+        assert not place or f'="{html.escape(place.rpartition("=")[2])}"' in sources[file], address
+
+
+def test_the_search_needs_no_course(tmp_path):
+    """Of a recording of one's own the words and the steps are found, those of single passes too."""
+    shutil.copytree(TRACES, tmp_path / "traces", ignore=shutil.ignore_patterns("experiments", "passes", "long*"))
+    (tmp_path / "traces/passes").mkdir()
+    save(recorded_pass(model(**LLAMA)), tmp_path / "traces/passes/mine.json")
+    site = build(tmp_path / "traces", tmp_path / "site").parent
+    assert not (site / "en/course.html").exists()
+    assert 'href="search.html"' in (site / "en/index.html").read_text("utf-8")
+    assert "course.html" not in (site / "en/glossary.html").read_text("utf-8")
+    found = index(site, "en")
+    assert [address for title, _, address, _ in found if title == "A gate decides what passes"] == [
+        "pass-mine.html#step=blocks.0.mlp.gated"]
+    files = {address.partition("#")[0] for _, _, address, _ in found}
+    assert files == {"glossary.html", "training.html", "generation.html", "early.html", "pass-mine.html"}
+    assert all((site / "en" / file).exists() for file in files)
 
 
 @pytest.mark.parametrize(("language", "wanted", "first"), [
