@@ -26,6 +26,7 @@ from site_builder.glossary import RecordedPage, pictures, steps_shown, terms
 from site_builder.home import EXAMPLE, chapter_lists, class_tours, route_card, states
 from site_builder.language import Language, languages
 from site_builder.lesson_figures import EXPERIMENTS as LESSON_EXPERIMENTS
+from site_builder.lesson_figures import PASSES as LESSON_PASSES
 from site_builder.lesson_figures import Figures
 from site_builder.lesson_figures import figures as lesson_figures
 from site_builder.lesson_pages import Course, Page
@@ -87,20 +88,23 @@ def _write_site(traces: Path, folder: Path) -> None:
     (folder / "data").mkdir()
     more = [route for route in MORE_ROUTES if newest(traces / f"{route}.json").exists()]
     experiments = {path.stem for path in experiment_files(traces)}
-    has_course = experiments >= LESSON_EXPERIMENTS and set(more) == set(MORE_ROUTES)
+    passes = {path.stem: path for path in pass_files(traces)}
+    has_course = (experiments >= LESSON_EXPERIMENTS and passes.keys() >= LESSON_PASSES
+                  and set(more) == set(MORE_ROUTES))
     site = _Site(traces, folder, (*ROUTES, *more), bool(experiments), has_course)
     jobs: list[Callable[[], tuple[Origin | None, dict[str, _Told]]]] = [
         *(partial(_write_route, site, route) for route in site.routes), partial(_write_experiments, site),
-        *(partial(_write_pass, site, path) for path in pass_files(traces))]
+        *(partial(_write_pass, site, path) for path in passes.values())]
     made = _side_by_side(jobs)
-    written, passes = made[:len(site.routes)], [told for _, told in made[len(site.routes) + 1:]]
+    written, opened = made[:len(site.routes)], dict(zip(passes, made[len(site.routes) + 1:], strict=True))
     check_set(traces, {route: origin for route, (origin, _) in zip(site.routes, written, strict=True)})
     for language in languages().values():
         of_routes = {route: told[language.code] for route, (_, told) in zip(site.routes, written, strict=True)}
         _write_home(site, language, of_routes)
         _write_class_page(site, language, of_routes)
-        course = _write_course(site, language, of_routes) if site.has_course else []
-        pages = [one.page for one in (*of_routes.values(), *(told[language.code] for told in passes))]
+        of_passes = {name: told[language.code] for name, (_, told) in opened.items()}
+        course = _write_course(site, language, of_routes, of_passes) if site.has_course else []
+        pages = [one.page for one in (*of_routes.values(), *of_passes.values())]
         _write_search(site, language, pages, course)
     site.write("index.html", "index.html", languages=list(languages().values()))
     styles = [language.style for language in languages().values()]
@@ -224,10 +228,12 @@ def _write_class_page(site: _Site, language: Language, told: dict[str, _Told]) -
                   script_data=home_data(ROOT, strings))
 
 
-def _write_course(site: _Site, language: Language, told: dict[str, _Told]) -> list[Page]:
+def _write_course(site: _Site, language: Language, told: dict[str, _Told], passes: dict[str, _Told]) -> list[Page]:
     """The lessons, the page that lists them, and all of them on one page for paper."""
     known = lesson_figures(language, {route: one.figures for route, one in told.items()}, read_experiments(site.traces))
-    titles = {route: one.page.titles for route, one in told.items()}
+    known["passes"] = {name: one.figures for name, one in passes.items()}
+    recorded = told | {f"pass-{name}": one for name, one in passes.items()}
+    titles = {page: one.page.titles for page, one in recorded.items()}
     course, strings = Course(lesson_pages(language, lessons(language), known, titles)), Strings(language)
     every = [None, *course.lessons, None]
     for before, lesson, after in zip(every, course.lessons, every[2:], strict=False):

@@ -41,13 +41,17 @@ class RecordedPage:
 
 @dataclass(frozen=True)
 class Term:
-    """One entry.  `names`: how it may stand in a text, first as it is called; `address`, `title`: of its picture."""
+    """One entry.  `names`: how it may stand in a text, first as it is called; `address`, `title`: of its picture.
+
+    `others`: words that hold one of its names and mean something else.
+    """
 
     key: str
     names: tuple[str, ...]
     say: str
     address: str = ""
     title: str = ""
+    others: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -56,8 +60,11 @@ class Term:
 
 def terms(language: Language, pictures: Pictures) -> list[Term]:
     """Every term in a language.  One that nothing in `pictures` shows has none."""
-    return [Term(term, names, say, *next((pictures[key] for key in _shown_by()[term] if key in pictures), ("", "")))
-            for term, (names, say) in _said(LANGUAGES)[language.code].items()]
+    found = []
+    for term, said in _said(LANGUAGES)[language.code].items():
+        picture = next((pictures[key] for key in _shown_by()[term] if key in pictures), ("", ""))
+        found.append(Term(term, (said["name"], *_words(said, "also")), said["say"], *picture, _words(said, "not")))
+    return found
 
 
 def pictures(pages: Iterable[RecordedPage], experiments: Mapping[str, tuple[str, str]]) -> Pictures:
@@ -92,7 +99,7 @@ def _shown_by() -> dict[str, list[str]]:
 
 
 @cache
-def _said(folder: Path) -> dict[str, dict[str, tuple[tuple[str, ...], str]]]:
+def _said(folder: Path) -> dict[str, dict[str, dict[str, str]]]:
     found = {}
     for code in languages():
         path = folder / code / "glossary.toml"
@@ -102,19 +109,22 @@ def _said(folder: Path) -> dict[str, dict[str, tuple[tuple[str, ...], str]]]:
             raise UserError(f"{path} could not be read: {error}") from None
         if unlike := said.keys() ^ _shown_by().keys():
             raise UserError(f"{path}: {', '.join(sorted(unlike))} must be there and in {ORDER.name}")
-        found[code] = {key: (_names(said[key]), str(said[key]["say"])) for key in _shown_by()}
+        found[code] = {key: said[key] for key in _shown_by()}
     return found
 
 
-def _names(said: dict[str, str]) -> tuple[str, ...]:
-    return (said["name"], *filter(None, (name.strip() for name in said.get("also", "").split("|"))))
+def _words(said: dict[str, str], field: str) -> tuple[str, ...]:
+    return tuple(filter(None, (word.strip() for word in said.get(field, "").split("|"))))
 
 
 class Linker:
     """Links each term where it is first used; one for every lesson."""
 
     def __init__(self, every: Iterable[Term]):
+        every = list(every)
         self.left = {name.lower(): term for term in every for name in term.names}
+        words = {word for term in every for word in (*term.names, *term.others)}
+        self.pattern = _pattern(tuple(sorted(words, key=lambda word: (-len(word), word))))
 
     def __call__(self, html: str) -> str:
         """Prose as HTML with links; headings, code, formulas and links stay as they are."""
@@ -129,12 +139,10 @@ class Linker:
         return "".join(made)
 
     def _linked(self, text: str) -> str:
-        if not self.left or not text.strip():
-            return text
         made, start = [], 0
-        for match in _pattern(tuple(sorted(self.left, key=len, reverse=True))).finditer(text):
+        for match in self.pattern.finditer(text):  # of a name within a longer word, the longer one is found
             term = self.left.get(match[0].lower())
-            if term and match.start() >= start:
+            if term:
                 self.left = {name: one for name, one in self.left.items() if one is not term}
                 made += [text[start:match.start()],
                          f'<a class="term" href="glossary.html#{escape(term.key)}">{match[0]}</a>']

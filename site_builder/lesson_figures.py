@@ -31,6 +31,7 @@ from tracer.ops.rounded import Rounded
 Figures = dict[str, Any]
 BYTES = {"float32": 4, "bfloat16": 2}
 EXPERIMENTS = {"cache", "depth", "families", "induction", "initial", "noun"}  # that lessons speak of
+PASSES = {"plain", "norm", "rotary", "gate", "grouped", "bias", "llama"}
 RECIPE = {"accumulation": 40, "batch": 12, "length": 1024, "devices": 8}  # how nanoGPT trains GPT-2 small
 
 

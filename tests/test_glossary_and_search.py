@@ -16,12 +16,15 @@ from site_builder.build import build
 from site_builder.glossary import Linker, RecordedPage, Term, pictures, steps_shown, terms
 from site_builder.language import languages
 from site_builder.lessons import lessons
+from site_builder.pages import pass_title
 from site_builder.strings import Strings
 from tracer.format.files import save
+from tracer.format.passes import pass_files
 
 TRACES = Path(__file__).resolve().parent.parent / "traces"
 KEYS = [term.key for term in terms(languages()["en"], {})]
-TERMS = [Term("score", ("score", "scores"), "…"), Term("id", ("id", "ids"), "…"), Term("key", ("键",), "…")]
+TERMS = [Term("score", ("score", "scores"), "…"), Term("id", ("id", "ids"), "…"),
+         Term("key", ("键",), "…", others=("关键",)), Term("decoder", ("解码器",), "…"), Term("decode", ("解码",), "…")]
 
 
 # The glossary ----------------------------------------------------------------------------------------------
@@ -44,7 +47,10 @@ def test_terms_are_said_in_their_language_without_a_figure(language):
     ("<h2>score</h2><p>one id</p>", '<h2>score</h2><p>one <a class="term" href="glossary.html#id">id</a></p>'),
     ("<p><code>id</code> <math><mi>id</mi></math> <a href='x'>score</a></p>",
      "<p><code>id</code> <math><mi>id</mi></math> <a href='x'>score</a></p>"),
-    ("<p>查询和键，键和值</p>", '<p>查询和<a class="term" href="glossary.html#key">键</a>，键和值</p>')])
+    ("<p>查询和键，键和值</p>", '<p>查询和<a class="term" href="glossary.html#key">键</a>，键和值</p>'),
+    ("<p>关键是键</p>", '<p>关键是<a class="term" href="glossary.html#key">键</a></p>'),
+    ("<p>解码器，解码器，解码</p>", '<p><a class="term" href="glossary.html#decoder">解码器</a>，解码器，'
+                            '<a class="term" href="glossary.html#decode">解码</a></p>')])
 def test_a_term_is_linked_where_it_is_first_used(said, linked):
     assert Linker(TERMS)(said) == linked
 
@@ -64,7 +70,7 @@ def test_every_link_to_a_term_leads_to_it_and_stands_once_on_a_lesson(site, lang
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_pictures_of_terms_are_steps_and_experiments_that_are_there(site, language):
     glossary = (site / language / "glossary.html").read_text("utf-8")
-    found = re.findall(r'href="(\w+)\.html#(step|experiment)=([^"]*)"', glossary)
+    found = re.findall(r'href="([\w-]+)\.html#(step|experiment)=([^"]*)"', glossary)
     assert len(found) > 35 and {what for _, what, _ in found} == {"step", "experiment"}
     for page, what, name in found:
         assert f'data-{what}="{name}"' in (site / language / f"{page}.html").read_text("utf-8"), name
@@ -107,7 +113,8 @@ def test_what_can_be_found_is_there(site, language):
     found = index(site, language)
     words = Strings(language)
     assert {what for _, what, _, _ in found} == {
-        words(key) for key in ("lesson.one", "lesson.glossary", "experiments.name", *ALL_ROUTES)}
+        *(words(key) for key in ("lesson.one", "lesson.glossary", "experiments.name", *ALL_ROUTES)),
+        *(pass_title(languages()[language], path.stem) for path in pass_files(TRACES))}
     sources = {path.name: path.read_text("utf-8") for path in (site / language).glob("*.html")}
     for title, _, address, _ in found:
         file, _, place = address.partition("#")

@@ -102,7 +102,8 @@ def test_a_third_language_is_a_folder(folder, tmp_path):
         assert sum(page.count(sign) for sign in MARKED) > 50
         # But for its name, everything is where English has it.
         page, english[name] = (re.sub(r'<a class="term"[^>]*>(.*?)</a>', r"\1", one) for one in (page, english[name]))
-        strip = re.compile(r'<html [^>]*>|(?<=data/search-)\w+|<a href="../\w+/[^>]*>\w+</a>|(?<=src="…)/\w+/|(?<=src=&#34;…)/\w+/')
+        strip = re.compile(r'<html [^>]*>|(?<=data/search-)\w+|<a href="../\w+/[^>]*>\w+</a>|'
+                           r'(?<=src="…)/\w+/|(?<=src=&#34;…)/\w+/')
         assert unmarked(strip.sub("", page)) == unmarked(strip.sub("", english[name])), name
     door = (site / "index.html").read_text("utf-8")
     assert re.findall(r'href="(\w+)/index.html"', door) == ["en", NEW, "zh"]

@@ -22,19 +22,23 @@ from site_builder.lessons import Lesson, exercise, lessons
 from site_builder.listings import highlighted, listing
 from site_builder.sections import Section
 from tracer.errors import UserError
-from tracer.format.load import load_all
+from tracer.format.load import load, load_all
+from tracer.format.passes import pass_files
 
 ROOT = Path(__file__).resolve().parent.parent
 TRACES = load_all(ROOT / "traces")
 RECORDED = {route: {"summary": trace.summary, "make": trace.make} for route, trace in TRACES.items()}
-TITLES = {route: {step.id: step.id for step in trace.steps()} for route, trace in TRACES.items()}
+PASSES = {path.stem: load(path) for path in pass_files(ROOT / "traces")}
+TITLES = {route: {step.id: step.id for step in trace.steps()}
+          for route, trace in [*TRACES.items(), *((f"pass-{name}", trace) for name, trace in PASSES.items())]}
 EVERY = [(code, lesson) for code, language in languages().items() for lesson in lessons(language)]
 DIGITS = re.compile(r"(?<![\w.-])\d+ ?(?=[a-z]|[\u3400-\u9fff])")  # of something; small numbers in words may stand
 EACH = pytest.mark.parametrize(("code", "lesson"), EVERY, ids=[f"{lesson.name} {code}" for code, lesson in EVERY])
 
 
 def known(code: str = "en") -> dict:
-    return figures(languages()[code], RECORDED, read_experiments(ROOT / "traces"))
+    opened = {"passes": {name: {"summary": trace.summary, "make": trace.make} for name, trace in PASSES.items()}}
+    return figures(languages()[code], RECORDED, read_experiments(ROOT / "traces")) | opened
 
 
 # What they say ---------------------------------------------------------------------------------------------

@@ -180,7 +180,9 @@ def test_every_page_has_the_one_policy_and_it_knows_every_script(site):
                 assert f"'{sha256(script)}'" in policy()
                 count += 1
     lessons, others = list((site / "en").glob("lesson-*.html")), ("index", "teach", "course", "experiments", "search")
-    assert lessons and count == (len(ROUTES) + len(others) + len(lessons)) * len(LANGUAGES)
+    passes = list((site / "en").glob("pass-*.html"))
+    assert lessons and passes
+    assert count == (len(ROUTES) + len(others) + len(lessons) + len(passes)) * len(LANGUAGES)
     assert sha256("") == "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="  # known from everywhere
 
 

@@ -44,7 +44,7 @@ class _Advance(Protocol):
 
 
 @contextmanager
-def _like_a_recording(output: Path) -> Iterator[None]:
+def like_a_recording(output: Path) -> Iterator[None]:
     """One thread and the kernels of a recording, so that a seed gives the same numbers everywhere."""
     check_output_file(output)
     needs("torch", pin=True)
@@ -61,7 +61,7 @@ def _like_a_recording(output: Path) -> Iterator[None]:
 @contextmanager
 def _recording(settings: SmallSettings, output: Path, what: str) -> Iterator[_Advance]:
     """The same, with the progress of all models together."""
-    with _like_a_recording(output), progress("training", settings.fit.updates * len(settings.models)) as advance:
+    with like_a_recording(output), progress("training", settings.fit.updates * len(settings.models)) as advance:
         def after(blocks: int, seed: int, done: int, value: float) -> None:
             advance(settings.models.index((blocks, seed)) * settings.fit.updates + done,
                     f"{_model(blocks, seed)}: {what} {value:.3f}")
@@ -113,7 +113,7 @@ def noun(seeds: str, output: Path, **options: Any) -> None:
 def initial(vocabularies: str, seeds: str, width: int, output: Path) -> None:
     """Measure the loss of fresh models on random tokens, beside ln V."""
     sizes, drawn = whole_numbers("--vocabularies", vocabularies), _seeds(seeds)
-    with _like_a_recording(output):
+    with like_a_recording(output):
         from tracer.format.experiments import save_experiment
         from tracer.trainer.experiment_initial import run_initial
 
@@ -133,7 +133,7 @@ def families(seeds: str, updates: int, output: Path) -> None:
     """Watch the two other families: an encoder–decoder reverses words, an encoder fills in masked words."""
     reversing, masking = families_settings(seeds=_seeds(seeds), updates=updates)
     models = [(what, seed) for what in ("reversing", "masked, both", "masked, left") for seed in reversing.seeds]
-    with _like_a_recording(output), progress("training", updates * len(models)) as advance:
+    with like_a_recording(output), progress("training", updates * len(models)) as advance:
         from tracer.format.experiments import save_experiment
         from tracer.trainer.experiment_families import run_families
 

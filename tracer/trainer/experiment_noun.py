@@ -69,7 +69,7 @@ def run_noun(settings: SmallSettings,
     })
 
 
-def _batch(random: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
+def batch(random: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Ids and targets of sentences about the pairs that are trained on; nothing is asked of what fills them up."""
     ids = ids_of([sentence(random, TRAINED) for _ in range(count)])
     targets = ids[:, 1:].copy()
@@ -84,7 +84,7 @@ def _run(config: Config, blocks: int, seed: int, settings: SmallSettings,
     curve: dict[str, list[Any]] = {"update": [], "trained": [], "held_out": []}
     looks: dict[str, list[list[float]]] = {name: [[] for _ in range(blocks * config.heads)]
                                            for name in ("right", "other")}
-    for done in training(model, settings.fit, _batch, seed):
+    for done in training(model, settings.fit, batch, seed):
         curve["update"].append(done)
         for name, sentences in checked.items():
             curve[name].append(_answered(model, sentences))
