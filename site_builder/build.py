@@ -251,7 +251,8 @@ def _write_search(site: _Site, language: Language, pages: list[RecordedPage], co
     experiments = {one["id"]: (f"experiments.html#experiment={one['id']}", *one["what"][:2])
                    for one in tell(read_experiments(site.traces), language)[1]}
     glossary = terms(language, pictures(pages, {name: one[:2] for name, one in experiments.items()}))
-    site.page("glossary.html", "glossary.html", language, terms=glossary, has_course=site.has_course)
+    site.page("glossary.html", "glossary.html", language, terms=glossary, has_course=site.has_course,
+              entry=LESSON_ENTRY, script_data=lesson_data(ROOT, strings, []))
     index = orjson.dumps(entries(course, glossary, pages, experiments.values(), strings)).decode()
     (site.folder / "data" / f"search-{language.code}.js").write_text(
         f'twoRoutes.receive("search", {index});\n', encoding="utf-8", newline="\n")

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from driver import ALL_ROUTES, LANGUAGES, steps_of
+from driver import ALL_ROUTES, LANGUAGES, WORDS, steps_of
 from passes import LLAMA, model, recorded_pass
 from test_axe import violations
 from test_prose import CJK, FIGURE, plain
@@ -181,3 +181,77 @@ def test_axe_finds_nothing(new_page, site, name, language, scheme, width):
         assert page.locator("#hits li").count() > 3
     assert violations(page) == []
     assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+
+
+# The keys --------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("name", ["index", "training", "course", "lesson-attention", "experiments", "glossary"])
+def test_a_stroke_leads_to_the_search_from_every_page(new_page, site, name):
+    page = new_page()
+    page.goto((site / "zh" / f"{name}.html").as_uri())
+    page.keyboard.press("/")
+    page.wait_for_url("**/zh/search.html")
+    assert page.evaluate("() => document.activeElement.id") == "wanted"
+
+
+def test_a_stroke_that_is_typed_leads_nowhere(new_page, site):
+    page = new_page()
+    page.goto((site / "en" / "training.html").as_uri())
+    page.keyboard.press("?")
+    assert page.locator("#help").evaluate("(help) => help.open")
+    assert WORDS["en"]("help_search") in page.locator("#help").inner_text()
+    page.keyboard.press("/")
+    page.keyboard.press("Escape")
+    page.goto((site / "en" / "search.html").as_uri())
+    page.locator("#wanted").press_sequentially("key/value")
+    assert page.locator("#wanted").input_value() == "key/value"
+
+
+def test_a_step_within_another_page_stays(new_page, site):
+    page = new_page()
+    page.goto((site / "en" / "training.html").as_uri() + "#step=head&embed")
+    page.locator("html.embedded").wait_for(state="attached")
+    page.keyboard.press("/")
+    assert "training.html" in page.url
+
+
+def test_arrows_go_through_what_was_found(new_page, site):
+    page = new_page()
+    page.goto((site / "en" / "search.html").as_uri())
+    page.keyboard.type("softmax")
+    hits = page.locator("#hits a").all_inner_texts()
+    assert len(hits) > 3
+
+    def focused() -> str:
+        return page.evaluate("() => document.activeElement.id || document.activeElement.textContent")
+
+    walked = []
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowUp", "ArrowUp", "ArrowUp", "ArrowUp"):
+        page.keyboard.press(key)
+        walked.append(focused())
+    assert walked == [*hits[:3], hits[1], hits[0], "wanted", "wanted"]
+    for back in ("Escape", "/"):
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press(back)
+        assert focused() == "wanted" and page.locator("#wanted").input_value() == "softmax"
+    for _ in range(len(hits) + 2):
+        page.keyboard.press("ArrowDown")
+    assert focused() == hits[-1]
+    page.locator("#wanted").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/en/glossary.html#softmax")
+
+
+@pytest.mark.parametrize("term", ["softmax", "swiglu", "induction-head"])  # a step, one of a pass, an experiment
+def test_the_picture_of_a_term_opens_below_it(new_page, site, term):
+    page = new_page()
+    page.goto((site / "en" / "glossary.html").as_uri() + f"#{term}")
+    entry, asked = page.locator(f"#{term}"), page.locator("iframe")
+    assert asked.count() == 0
+    entry.locator("summary").click()
+    page.frame_locator(f"#{term} iframe").locator("html.embedded").wait_for(state="attached")
+    assert asked.get_attribute("title") == entry.locator("summary").inner_text()
+    assert asked.get_attribute("src") == f"{entry.locator('a').get_attribute('href')}&embed"
+    assert asked.evaluate("(frame) => frame.clientHeight") > 150
+    entry.locator("summary").click()
+    asked.wait_for(state="detached")
