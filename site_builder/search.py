@@ -3,6 +3,7 @@
 import html
 import re
 from collections.abc import Iterable, Iterator
+from xml.etree import ElementTree
 
 from site_builder.glossary import RecordedPage, Term
 from site_builder.lesson_pages import Page
@@ -10,7 +11,8 @@ from site_builder.strings import Strings
 
 Entry = tuple[str, str, str, str]  # title, what it is, address, text
 LONGEST = 400  # signs of a text that are searched
-_TAGS = re.compile(r"<math.*?</math>|<[^>]*>", re.DOTALL)
+_MATH = re.compile(r"<math.*?</math>", re.DOTALL)
+_TAGS = re.compile(r"<[^>]*>")
 _HEADING = re.compile(r'<h2 id="([^"]*)">(.*?)</h2>', re.DOTALL)
 
 
@@ -44,5 +46,21 @@ def _of_lesson(lesson: Page, word: str) -> Iterator[Entry]:
 
 
 def plain(text: str) -> str:
-    """The words of HTML."""
-    return " ".join(html.unescape(_TAGS.sub("", text)).split())
+    """The words of HTML, its formulas in one line."""
+    written = _MATH.sub(lambda math: html.escape(_line(ElementTree.fromstring(math[0]))), text)
+    return " ".join(html.unescape(_TAGS.sub("", written)).split())
+
+
+def _line(math: ElementTree.Element) -> str:
+    """A formula in one line: 1/√d, e^x."""
+    parts = [_line(part) for part in math]
+    match math.tag.rpartition("}")[2]:
+        case "mfrac":
+            return "/".join(parts)
+        case "msqrt":
+            return "√" + "".join(parts)
+        case "msup":
+            return "^".join(parts)
+        case "annotation":
+            return ""
+    return (math.text or "") + "".join(parts)

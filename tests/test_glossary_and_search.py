@@ -17,6 +17,8 @@ from site_builder.glossary import Linker, RecordedPage, Term, pictures, steps_sh
 from site_builder.language import languages
 from site_builder.lessons import lessons
 from site_builder.pages import pass_title
+from site_builder.prose import render
+from site_builder.search import plain as words_of
 from site_builder.strings import Strings
 from tracer.format.files import save
 from tracer.format.passes import pass_files
@@ -99,6 +101,11 @@ def test_the_first_page_shows_a_term_before_another():
              for name, shown in (("a", {"gelu": "s"}), ("b", {"gelu": "s", "softmax": "s"}))]
     assert pictures(pages, {"noun": ("x.html", "It")}) == {
         "gelu": ("a.html#step=s", "In a"), "softmax": ("b.html#step=s", "In b"), "experiment: noun": ("x.html", "It")}
+
+
+def test_formulas_are_written_in_one_line():
+    said = render("From $N$ on, $\\frac{1}{\\sqrt{d}}$ of $e^{x}$ & `<b>` is < 1.", {})
+    assert "<math" in said and words_of(said) == "From N on, 1/√d of e^x & <b> is < 1."
 
 
 # The search ------------------------------------------------------------------------------------------------
