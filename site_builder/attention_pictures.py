@@ -44,6 +44,11 @@ class Token:
     down: int
     due: str = ""
 
+    @property
+    def is_wrong(self) -> bool:
+        """Whether something else is written than is due."""
+        return self.due != self.row
+
 
 @dataclass
 class Matrix:

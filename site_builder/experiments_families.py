@@ -78,6 +78,16 @@ class Bar:
     width: float
     text: str
 
+    @property
+    def end(self) -> float:
+        """Where its figure begins."""
+        return round(94 + self.width, 1)
+
+    @property
+    def base(self) -> int:
+        """The line on which its figure stands."""
+        return self.y + 8
+
 
 @dataclass
 class Filling:
@@ -88,6 +98,11 @@ class Filling:
     height: int
     names: list[tuple[str, bool, int]]
     bars: list[Bar]
+
+    @property
+    def marked(self) -> list[tuple[str, bool]]:
+        """Every word, and whether it is the masked one."""
+        return [(word, place == self.place) for place, word in enumerate(self.words)]
 
     @property
     def label(self) -> str:

@@ -22,7 +22,7 @@ from tracer.format.trace import Trace
 from tracer.format.verify import verify
 
 COMMANDS = ("train", "generate", "record", "evaluate", "tokens", "verify", "attention", "heads", "parameters", "sample",
-            "prepare", "fit", "experiment")
+            "prepare", "fit", "experiment", "passes")
 
 
 # Help ------------------------------------------------------------------------------------------------
