@@ -78,9 +78,10 @@ def lesson_data(root: str, strings: Strings, tools: list[str]) -> dict[str, Any]
 
 
 # Tool → the kinds of operation whose equations it evaluates.
-TOOL_KINDS = {"attention": ("scaled_scores", "causal_mask", "softmax", "weighted_sum"),
+TOOL_KINDS = {"attention": ("linear_without_bias", "scaled_scores", "causal_mask", "softmax", "weighted_sum"),
               "softmax": ("softmax", "temperature"), "dots": ("softmax",)}
-_LEADING = {"softmax": ["h", "i"]}  # letters that ... stands for, where rows of several heads are meant
+# Letters that ... stands for: rows of several heads, rows of tokens.
+_LEADING = {"softmax": ["h", "i"], "linear_without_bias": ["t"]}
 
 
 def _equations(kind: str) -> list[Any]:

@@ -17,6 +17,7 @@ from site_builder.parts import number_in_prose
 from site_builder.prose import name_of, render, render_title
 from site_builder.strings import Strings
 from tracer.errors import UserError
+from tracer.format.memory import KEPT
 from tracer.format.shapes import SHAPES
 from tracer.format.sizes import POSITIONS, shape_of
 from tracer.ops import KINDS
@@ -197,7 +198,8 @@ def _choices(language: Language) -> dict[str, list[dict[str, Any]]]:
     """What a shape may choose, and what it changes of the number of parameters."""
     say = Strings(language)
     kinds = {place: [{"value": kind, "word": name_of(language, kind), "count": len(KINDS[kind].parameters),
-                      "gated": "gate" in KINDS[kind].operands("out")} for kind in kinds_for(place)]
+                      "gated": "gate" in KINDS[kind].operands("out"), "kept": KEPT.get(kind)}
+                     for kind in kinds_for(place)]
              for place in ("norm", "activation")}
     others = {"position": POSITIONS, "bias": (True, False), "tied": (True, False)}
     return kinds | {name: [{"value": value, "word": say(f"tool.sizes.{name}_{str(value).lower()}")} for value in values]

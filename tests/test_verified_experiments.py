@@ -34,8 +34,10 @@ def is_measured(path: tuple) -> bool:
     setting = path[:2] == ("make", "settings") and path[-1] not in free
     column = path[0] == "runs" and path[-2] in COLUMNS
     learnt = path[0] == "runs" and (path[2] in ("scores", "right", "other", "read") or path[-1] == "seed")
-    learnt = learnt or (path[0] in ("reversing", "masked") and (path[2:3] == ("read",) or path[2:3] == ("curve",)
-                                                                and path[3] != "update"))
+    if path[0] in ("reversing", "masked") and path[2:3] in (("read",), ("curve",)):
+        return path[3] != "update"
+    if path[0] == "make" and path[1] in ("reversing", "masked"):  # each has settings of its own
+        return path[-1] == "heads" or path[2] == "task" or (path[2] == "settings" and path[-1] not in free)
     given = path[:2] in (("make", "task"), ("make", "seeds"), ("shown", "ids")) or path[-2:-1] == ("losses",)
     return path in MEASURED or setting or column or learnt or given or path[-1] in (
         "training_seconds", "seconds_per_update", "cached_seconds", "uncached_seconds")

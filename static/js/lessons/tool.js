@@ -43,7 +43,7 @@ function places(shape, at) {
  * @param {(value: number) => void} set
  */
 export function field(value, label, set) {
-  const input = h("input", { type: "text", inputmode: "decimal", size: 4, value: said(value), "aria-label": label, autocomplete: "off" });
+  const input = h("input", { type: "text", inputmode: "decimal", size: 4, value: whole(value), "aria-label": label, autocomplete: "off" });
   input.addEventListener("input", () => {
     const number = typed(input.value);
     input.setAttribute("aria-invalid", String(number === null));
@@ -59,10 +59,23 @@ export function typed(text) {
   return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain) && Number.isFinite(Number(plain)) ? Number(plain) : null;
 }
 
+/** A number with every digit that it has: a field holds what is counted with. @param {number} value */
+function whole(value) {
+  return String(value).replace("-", "\u2212");
+}
+
 /** @param {number} value */
 export function said(value, digits = 3) {
   if (value === -Infinity) return "\u2212∞";
   return String(Number(value.toPrecision(digits))).replace("-", "\u2212");
+}
+
+/** Bytes in the unit that suits: 128 KiB, 2.1 GB where it is no whole number of KiB or MiB. @param {number} bytes */
+export function inBytes(bytes) {
+  const even = ["KiB", "MiB", "GiB"].findLast((_, i) => bytes % 1024 ** (i + 1) === 0 && bytes >= 1024 ** (i + 1) && bytes < 1024 ** (i + 2));
+  if (even) return `${(bytes / 1024 ** (["KiB", "MiB", "GiB"].indexOf(even) + 1)).toLocaleString("en")} ${even}`;
+  const [unit, size] = [["TB", 1e12], ["GB", 1e9], ["MB", 1e6], ["kB", 1e3]].find(([, least]) => bytes >= Number(least)) ?? ["B", 1];
+  return `${said(bytes / Number(size))} ${unit}`;
 }
 
 /**

@@ -42,16 +42,19 @@ export function mount(element, start, { say, kinds }) {
 function draw(tokens, names, { masked, divided, row }, { say, kinds }) {
   const [T, d] = [tokens.length, tokens[0].length];
   const x = { shape: [1, T, d], values: tokens.flat() };
-  const scaled = made(kinds.scaled_scores, { query: x, key: x }, [1, T, T]);
-  const scores = divided ? scaled : { ...scaled, values: scaled.values.map((value) => value * Math.sqrt(d)) };
-  const seen = masked ? made(kinds.causal_mask, { scores }, [1, T, T]) : scores;
+  // Every product without a division, as a linear map whose weights are the keys.
+  const products = { ...made(kinds.linear_without_bias, { x: { ...x, shape: [T, d] }, weight: { ...x, shape: [T, d] } }, [T, T]), shape: [1, T, T] };
+  const scaled = divided ? made(kinds.scaled_scores, { query: x, key: x }, [1, T, T]) : products;
+  const seen = masked ? made(kinds.causal_mask, { scores: scaled }, [1, T, T]) : scaled;
   const weights = made(kinds.softmax, { x: seen }, [1, T, T]);
   const out = made(kinds.weighted_sum, { weights, value: x }, [1, T, d]);
   const rows = (/** @type {import("lessons/tool").Numbers} */ { values }, /** @type {number} */ n) => Array.from({ length: T }, (_, i) => values.slice(i * n, (i + 1) * n));
   const terms = names.map((_, j) => `${said(weights.values[row * T + j], 2)} × (${tokens[j].map((value) => said(value, 2)).join(", ")})`);
+  const square = (/** @type {string} */ title, /** @type {import("lessons/tool").Numbers} */ made, digits = 3) => (
+    matrix({ title: say(title), rows: names, columns: names, values: rows(made, T), digits, lit: [row] }));
   return [
-    matrix({ title: say(divided ? "scores" : "undivided"), rows: names, columns: names, values: rows(seen, T), lit: [row] }),
-    matrix({ title: say("weights"), rows: names, columns: names, values: rows(weights, T), digits: 2, lit: [row] }),
+    square("scores", products), ...(divided ? [square("scaled", scaled)] : []), ...(masked ? [square("hidden", seen)] : []),
+    square("weights", weights, 2),
     matrix({ title: say("out"), rows: names, columns: tokens[0].map((_, n) => String(n)), values: rows(out, d), digits: 2, lit: [row] }),
     h("p", { class: "working" }, `${names[row]}: ${terms.join(" + ")} = (${rows(out, d)[row].map((value) => said(value, 2)).join(", ")})`),
   ];

@@ -66,7 +66,13 @@ export function mount(element, start, { say }) {
   };
   const redraw = async () => {
     note.textContent = say("loading");
-    const { labels, ids } = await load();
+    const known = await load().catch(() => null);
+    if (!known) {
+      vocabulary = null; // the next press tries again
+      note.textContent = say("failed");
+      return;
+    }
+    const { labels, ids } = known;
     const pieces = input.value.toWellFormed().match(PIECES) ?? [];
     const tokens = pieces.flatMap((piece) => merged(ids, bytesOf(piece)));
     Object.assign(element, { tokens }); // for tests
