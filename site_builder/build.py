@@ -22,14 +22,14 @@ from site_builder.controls import controls, home_data, lesson_data
 from site_builder.experiments import read_experiments, tell
 from site_builder.experiments_page import experiments_data, shown
 from site_builder.frame import language_links, page_links
-from site_builder.glossary import terms
+from site_builder.glossary import RecordedPage, pictures, steps_shown, terms
 from site_builder.home import EXAMPLE, chapter_lists, class_tours, route_card, states
 from site_builder.language import Language, languages
 from site_builder.lesson_figures import EXPERIMENTS as LESSON_EXPERIMENTS
 from site_builder.lesson_figures import PASSES as LESSON_PASSES
 from site_builder.lesson_figures import Figures
 from site_builder.lesson_figures import figures as lesson_figures
-from site_builder.lesson_pages import Course
+from site_builder.lesson_pages import Course, Page
 from site_builder.lesson_pages import pages as lesson_pages
 from site_builder.lessons import lessons
 from site_builder.modules import ENTRY, LESSON_ENTRY, modules_script, policy
@@ -39,7 +39,7 @@ from site_builder.page_data import route_data, vocabulary_script
 from site_builder.pages import chapters as route_chapters
 from site_builder.pages import pass_title, told, tour
 from site_builder.parts import Parts
-from site_builder.search import entries, search_data
+from site_builder.search import entries
 from site_builder.stamp import STAMP, stamp
 from site_builder.strings import Strings
 from site_builder.verified import read_recording
@@ -88,22 +88,24 @@ def _write_site(traces: Path, folder: Path) -> None:
     (folder / "data").mkdir()
     more = [route for route in MORE_ROUTES if newest(traces / f"{route}.json").exists()]
     experiments = {path.stem for path in experiment_files(traces)}
-    passes = {path.stem for path in pass_files(traces)}
-    has_course = experiments >= LESSON_EXPERIMENTS and passes >= LESSON_PASSES and set(more) == set(MORE_ROUTES)
+    passes = {path.stem: path for path in pass_files(traces)}
+    has_course = (experiments >= LESSON_EXPERIMENTS and passes.keys() >= LESSON_PASSES
+                  and set(more) == set(MORE_ROUTES))
     site = _Site(traces, folder, (*ROUTES, *more), bool(experiments), has_course)
-    jobs: list[Callable[[], tuple[Origin | None, dict[str, _Told]] | _Pass | None]] = [
+    jobs: list[Callable[[], tuple[Origin | None, dict[str, _Told]]]] = [
         *(partial(_write_route, site, route) for route in site.routes), partial(_write_experiments, site),
-        *(partial(_write_pass, site, path) for path in pass_files(traces))]
-    done = _side_by_side(jobs)
-    written = [one for one in done if isinstance(one, tuple)]
-    opened = [one for one in done if isinstance(one, _Pass)]
+        *(partial(_write_pass, site, path) for path in passes.values())]
+    made = _side_by_side(jobs)
+    written, opened = made[:len(site.routes)], dict(zip(passes, made[len(site.routes) + 1:], strict=True))
     check_set(traces, {route: origin for route, (origin, _) in zip(site.routes, written, strict=True)})
     for language in languages().values():
         of_routes = {route: told[language.code] for route, (_, told) in zip(site.routes, written, strict=True)}
         _write_home(site, language, of_routes)
         _write_class_page(site, language, of_routes)
-        if site.has_course:
-            _write_course(site, language, of_routes, opened)
+        of_passes = {name: told[language.code] for name, (_, told) in opened.items()}
+        course = _write_course(site, language, of_routes, of_passes) if site.has_course else []
+        pages = [one.page for one in (*of_routes.values(), *of_passes.values())]
+        _write_search(site, language, pages, course)
     site.write("index.html", "index.html", languages=list(languages().values()))
     styles = [language.style for language in languages().values()]
     styles += [(STATIC / "css" / f"{name}.css").read_text(encoding="utf-8") for name in STYLES]
@@ -169,7 +171,7 @@ class _Told:
     tour: list[dict[str, Any]]
     map: Map
     wide_map: Map
-    titles: dict[str, str]  # of every step
+    page: RecordedPage
     figures: Figures  # what lessons may name of it
 
 
@@ -185,16 +187,7 @@ def _write_route(site: _Site, route: str) -> tuple[Origin | None, dict[str, _Tol
     return origin_of(trace), told
 
 
-@dataclass
-class _Pass:
-    """What lessons may say of a single pass, and the titles of its steps in each language."""
-
-    name: str
-    figures: Figures
-    titles: dict[str, dict[str, str]]
-
-
-def _write_pass(site: _Site, path: Path) -> _Pass:
+def _write_pass(site: _Site, path: Path) -> tuple[None, dict[str, _Told]]:
     """The numbers of a single pass, and its page in every language."""
     trace = read_recording(path, PASS)
     name = f"pass-{path.stem}"
@@ -204,7 +197,7 @@ def _write_pass(site: _Site, path: Path) -> _Pass:
     told = {language.code: _write_route_page(site, parts, language, name, pass_title(language, path.stem))
             for language in languages().values()}
     formulas().keep(name)
-    return _Pass(path.stem, next(iter(told.values())).figures, {code: one.titles for code, one in told.items()})
+    return None, told
 
 
 def _write_route_page(site: _Site, parts: Parts, language: Language, page: str, title: str) -> _Told:
@@ -220,7 +213,8 @@ def _write_route_page(site: _Site, parts: Parts, language: Language, page: str, 
               titles=titles, map=small, controls=controls(page, ROOT, strings, stops, modes, title), entry=ENTRY)
     return _Told(told(parts, language, HOME_PROSE.get(route, [])),
                  [(chapter.steps[0].id, chapter.title) for chapter in chapters], stops,
-                 small, network_map(trace, titles, strings, columns=True), titles,
+                 small, network_map(trace, titles, strings, columns=True),
+                 RecordedPage(f"{page}.html", title, titles, steps_shown(trace)),
                  {"summary": trace.summary, "make": trace.make, "labels": vocabulary_script(trace)})
 
 
@@ -234,34 +228,44 @@ def _write_class_page(site: _Site, language: Language, told: dict[str, _Told]) -
                   script_data=home_data(ROOT, strings))
 
 
-def _write_course(site: _Site, language: Language, told: dict[str, _Told], opened: list[_Pass]) -> None:
+def _write_course(site: _Site, language: Language, told: dict[str, _Told], passes: dict[str, _Told]) -> list[Page]:
     """The lessons, the page that lists them, and all of them on one page for paper."""
     known = lesson_figures(language, {route: one.figures for route, one in told.items()}, read_experiments(site.traces))
-    known["passes"] = {one.name: one.figures for one in opened}
-    titles = {route: one.titles for route, one in told.items()}
-    of_passes = {f"pass-{one.name}": one.titles[language.code] for one in opened}
-    course, strings = Course(lesson_pages(language, lessons(language), known, titles | of_passes)), Strings(language)
+    known["passes"] = {name: one.figures for name, one in passes.items()}
+    recorded = told | {f"pass-{name}": one for name, one in passes.items()}
+    titles = {page: one.page.titles for page, one in recorded.items()}
+    course, strings = Course(lesson_pages(language, lessons(language), known, titles)), Strings(language)
     every = [None, *course.lessons, None]
     for before, lesson, after in zip(every, course.lessons, every[2:], strict=False):
         site.page(lesson.file, "lesson.html", language, lesson=lesson, before=before, after=after, total=course.count,
                   printed=False, entry=LESSON_ENTRY, script_data=lesson_data(ROOT, strings, lesson.tools))
     site.page("course.html", "course.html", language, course=course, entry=LESSON_ENTRY,
               script_data=lesson_data(ROOT, strings, []))
-    glossary = terms(language, titles)
-    site.page("glossary.html", "glossary.html", language, terms=glossary)
-    index = orjson.dumps(search_data(entries(course.lessons, glossary, titles), strings)).decode()
+    site.page("course-print.html", "course-print.html", language, course=course, printed=True)
+    return course.lessons
+
+
+def _write_search(site: _Site, language: Language, pages: list[RecordedPage], course: list[Page]) -> None:
+    """The glossary, and the search over it, the lessons, the experiments and the steps of every recording."""
+    strings = Strings(language)
+    experiments = {one["id"]: (f"experiments.html#experiment={one['id']}", *one["what"][:2])
+                   for one in tell(read_experiments(site.traces), language)[1]}
+    glossary = terms(language, pictures(pages, {name: one[:2] for name, one in experiments.items()}))
+    site.page("glossary.html", "glossary.html", language, terms=glossary, has_course=site.has_course,
+              entry=LESSON_ENTRY, script_data=lesson_data(ROOT, strings, []))
+    index = orjson.dumps(entries(course, glossary, pages, experiments.values(), strings)).decode()
     (site.folder / "data" / f"search-{language.code}.js").write_text(
         f'twoRoutes.receive("search", {index});\n', encoding="utf-8", newline="\n")
     site.page("search.html", "search.html", language, entry=LESSON_ENTRY, script_data=lesson_data(ROOT, strings, []))
-    site.page("course-print.html", "course-print.html", language, course=course, printed=True)
 
 
-def _write_experiments(site: _Site) -> None:
+def _write_experiments(site: _Site) -> tuple[None, dict[str, _Told]]:
     experiments = read_experiments(site.traces)
     for language in languages().values() if experiments else ():
         (title, lead), found = tell(experiments, language)
         site.page("experiments.html", "experiments.html", language, title=title, lead=lead, entry=ENTRY,
                   experiments=shown(found, language), script_data=experiments_data(found, ROOT))
+    return None, {}
 
 
 def _write_home(site: _Site, language: Language, told: dict[str, _Told]) -> None:

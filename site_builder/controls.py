@@ -15,7 +15,7 @@ TABS = ("words", "formula", "tables", "number", "code", "map")
 SIDES = ("map", "steps", "none")  # what may stand beside a step; the first one does
 MODES = ("forward", "backward", "update")
 REASONS = ("blocked", "missing", "old", "failed")  # why no script started: the notice of static/boot.js
-HELP = ("next", "back", "ends", "chapter", "play", "grid", "trail", "escape", "present", "counting")
+HELP = ("next", "back", "ends", "chapter", "play", "grid", "trail", "escape", "present", "search", "counting")
 
 
 @dataclass

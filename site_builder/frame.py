@@ -32,7 +32,7 @@ def page_links(page: str, routes: tuple[str, ...], has_experiments: bool, has_co
                strings: Strings) -> list[Link]:
     """Every page of the site, in order."""
     pages = ["index", *(["course"] if has_course else []), *routes, *(["experiments"] if has_experiments else []),
-             *(["search"] if has_course else [])]
+             "search"]
     return [Link(f"{one}.html", strings(NAMES.get(one, one)), one == page) for one in pages]
 
 

@@ -1,22 +1,25 @@
 """The glossary: each term with what it is and its picture, and its links at first use in a lesson.
 
-``glossary.toml`` here has the terms in order and the steps whose pictures show them; ``glossary.toml`` in the folder of
-each language has their names and what is said of them.
+``glossary.toml`` here has the terms in order and the keys of what shows them, a step or an experiment;
+``glossary.toml`` in the folder of each language has their names and what is said of them.
 """
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
+from site_builder.keys import keys_of, wrong
 from site_builder.language import Language, languages
 from tracer.errors import UserError
+from tracer.format.trace import Trace
 from tracer.resources import LANGUAGES
 
+Pictures = Mapping[str, tuple[str, str]]  # key of what shows a term → address, title
 ORDER = Path(__file__).with_name("glossary.toml")
 _APART = {"a", "code", "math", "pre", "h1", "h2", "h3", "button"}  # where no term is linked
 _TAG = re.compile(r"(<[^>]*>)")
@@ -24,38 +27,79 @@ _LATIN = re.compile(r"[A-Za-z]")
 
 
 @dataclass(frozen=True)
+class RecordedPage:
+    """A page of a recording.  `titles`: of every step; `shown`: key of the glossary → the first step that it is of."""
+
+    file: str
+    title: str
+    titles: dict[str, str]
+    shown: dict[str, str]
+
+    def address(self, step: str) -> str:
+        return f"{self.file}#step={quote(step, safe='')}"
+
+
+@dataclass(frozen=True)
 class Term:
-    """One entry.  `names`: how it may stand in a text, first as it is called; `address`, `title`: of its picture."""
+    """One entry.  `names`: how it may stand in a text, first as it is called; `address`, `title`: of its picture.
+
+    `others`: words that hold one of its names and mean something else.
+    """
 
     key: str
     names: tuple[str, ...]
     say: str
     address: str = ""
     title: str = ""
+    others: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         return self.names[0]
 
 
-def terms(language: Language, titles: dict[str, dict[str, str]]) -> list[Term]:
-    """Every term in a language.  `titles`: route → step → its title; a picture that is not there is left out."""
+def terms(language: Language, pictures: Pictures) -> list[Term]:
+    """Every term in a language.  One that nothing in `pictures` shows has none."""
     found = []
-    for key, (names, say) in _said(LANGUAGES)[language.code].items():
-        route, _, step = _steps()[key].partition(" ")
-        title = titles.get(route, {}).get(step, "")
-        address = f"{route}.html#step={quote(step, safe='')}" if title else ""
-        found.append(Term(key, names, say, address, title))
+    for term, said in _said(LANGUAGES)[language.code].items():
+        picture = next((pictures[key] for key in _shown_by()[term] if key in pictures), ("", ""))
+        found.append(Term(term, (said["name"], *_words(said, "also")), said["say"], *picture, _words(said, "not")))
+    return found
+
+
+def pictures(pages: Iterable[RecordedPage], experiments: Mapping[str, tuple[str, str]]) -> Pictures:
+    """What is shown where, the first page before the others.  `experiments`: name → address, title."""
+    found = {f"experiment: {name}": there for name, there in experiments.items()}
+    for page in pages:
+        for key, step in page.shown.items():
+            found.setdefault(key, (page.address(step), page.titles[step]))
+    return found
+
+
+def steps_shown(trace: Trace) -> dict[str, str]:
+    """The first step of a recording for each key that the glossary names."""
+    wanted = {key for keys in _shown_by().values() for key in keys}
+    found: dict[str, str] = {}
+    for chapter in trace.chapters:
+        for step in chapter.steps:
+            for key in wanted.intersection(keys_of(step, trace.route)):
+                found.setdefault(key, step.id)
     return found
 
 
 @cache
-def _steps() -> dict[str, str]:
-    return dict(tomllib.loads(ORDER.read_text(encoding="utf-8")))
+def _shown_by() -> dict[str, list[str]]:
+    """Term → keys, the one that is preferred first."""
+    written = tomllib.loads(ORDER.read_text(encoding="utf-8"))
+    found = {term: [key for key in keys.split(" | ") if key] for term, keys in written.items()}
+    for key in (key for keys in found.values() for key in keys):
+        if why := wrong(key):
+            raise UserError(f"{ORDER}: {key} is no key: {why}")
+    return found
 
 
 @cache
-def _said(folder: Path) -> dict[str, dict[str, tuple[tuple[str, ...], str]]]:
+def _said(folder: Path) -> dict[str, dict[str, dict[str, str]]]:
     found = {}
     for code in languages():
         path = folder / code / "glossary.toml"
@@ -63,21 +107,24 @@ def _said(folder: Path) -> dict[str, dict[str, tuple[tuple[str, ...], str]]]:
             said = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise UserError(f"{path} could not be read: {error}") from None
-        if unlike := said.keys() ^ _steps().keys():
+        if unlike := said.keys() ^ _shown_by().keys():
             raise UserError(f"{path}: {', '.join(sorted(unlike))} must be there and in {ORDER.name}")
-        found[code] = {key: (_names(said[key]), str(said[key]["say"])) for key in _steps()}
+        found[code] = {key: said[key] for key in _shown_by()}
     return found
 
 
-def _names(said: dict[str, str]) -> tuple[str, ...]:
-    return (said["name"], *filter(None, (name.strip() for name in said.get("also", "").split("|"))))
+def _words(said: dict[str, str], field: str) -> tuple[str, ...]:
+    return tuple(filter(None, (word.strip() for word in said.get(field, "").split("|"))))
 
 
 class Linker:
     """Links each term where it is first used; one for every lesson."""
 
     def __init__(self, every: Iterable[Term]):
+        every = list(every)
         self.left = {name.lower(): term for term in every for name in term.names}
+        words = {word for term in every for word in (*term.names, *term.others)}
+        self.pattern = _pattern(tuple(sorted(words, key=lambda word: (-len(word), word))))
 
     def __call__(self, html: str) -> str:
         """Prose as HTML with links; headings, code, formulas and links stay as they are."""
@@ -92,12 +139,10 @@ class Linker:
         return "".join(made)
 
     def _linked(self, text: str) -> str:
-        if not self.left or not text.strip():
-            return text
         made, start = [], 0
-        for match in _pattern(tuple(sorted(self.left, key=len, reverse=True))).finditer(text):
+        for match in self.pattern.finditer(text):  # of a name within a longer word, the longer one is found
             term = self.left.get(match[0].lower())
-            if term and match.start() >= start:
+            if term:
                 self.left = {name: one for name, one in self.left.items() if one is not term}
                 made += [text[start:match.start()],
                          f'<a class="term" href="glossary.html#{escape(term.key)}">{match[0]}</a>']

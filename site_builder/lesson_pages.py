@@ -123,7 +123,7 @@ def pages(language: Language, lessons: list[Lesson], figures: Figures, titles: T
 
 def _page(language: Language, number: int, lesson: Lesson, figures: Figures, titles: Titles) -> Page:
     shown: list[Shown] = []
-    link = Linker(terms(language, titles))
+    link = Linker(terms(language, {}))
     title, lead = render_title(lesson.title, figures), link(render(lesson.lead, figures))
     for piece in lesson.pieces:
         try:

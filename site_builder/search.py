@@ -3,45 +3,64 @@
 import html
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from xml.etree import ElementTree
 
-from site_builder.glossary import Term
+from site_builder.glossary import RecordedPage, Term
 from site_builder.lesson_pages import Page
+from site_builder.strings import Strings
 
-Entry = tuple[str, str, str, str]  # title, what it is (a word's key), address, text
+Entry = tuple[str, str, str, str]  # title, what it is, address, text
 LONGEST = 400  # signs of a text that are searched
-_TAGS = re.compile(r"<math.*?</math>|<[^>]*>", re.DOTALL)
+_MATH = re.compile(r"<math.*?</math>", re.DOTALL)
+_TAGS = re.compile(r"<[^>]*>")
 _HEADING = re.compile(r'<h2 id="([^"]*)">(.*?)</h2>', re.DOTALL)
 
 
-def entries(lessons: Iterable[Page], terms: Iterable[Term], steps: dict[str, dict[str, str]]) -> list[Entry]:
-    """Everything that can be found.  `steps`: route → step → title; of equal titles on a page the first."""
-    found: list[Entry] = [entry for lesson in lessons for entry in _of_lesson(lesson)]
+def entries(lessons: Iterable[Page], terms: Iterable[Term], pages: Iterable[RecordedPage],
+            experiments: Iterable[tuple[str, str, str]], strings: Strings) -> list[Entry]:
+    """Everything that can be found; of steps that are called alike on a page, the first.
+
+    `experiments`: address, title, HTML.
+    """
+    found: list[Entry] = [entry for lesson in lessons for entry in _of_lesson(lesson, strings("lesson.one"))]
     for term in terms:
         said = " ".join([*term.names[1:], term.say])
-        found.append((term.name, "lesson.glossary", f"glossary.html#{term.key}", said))
-    for route, titles in steps.items():
+        found.append((term.name, strings("lesson.glossary"), f"glossary.html#{term.key}", said))
+    for address, title, text in experiments:
+        found.append((plain(title), strings("experiments.name"), address, plain(text)[:LONGEST]))
+    for page in pages:
         first: dict[str, str] = {}
-        for step, title in titles.items():
+        for step, title in page.titles.items():
             first.setdefault(plain(title), step)
-        found += [(title, route, f"{route}.html#step={step}", "") for title, step in first.items()]
+        found += [(title, page.title, page.address(step), "") for title, step in first.items()]
     return found
 
 
-def _of_lesson(lesson: Page) -> Iterator[Entry]:
+def _of_lesson(lesson: Page, word: str) -> Iterator[Entry]:
     """The lesson, and each of its parts."""
-    yield lesson.title, "lesson.one", lesson.file, plain(lesson.lead)
+    yield lesson.title, word, lesson.file, plain(lesson.lead)
     text = "".join(piece.html for piece in lesson.pieces if piece.kind == "prose")
     _, *parts = _HEADING.split(text)
     for name, title, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
-        yield plain(title), "lesson.one", f"{lesson.file}#{name}", plain(body)[:LONGEST]
+        yield plain(title), word, f"{lesson.file}#{name}", plain(body)[:LONGEST]
 
 
 def plain(text: str) -> str:
-    """The words of HTML."""
-    return " ".join(html.unescape(_TAGS.sub("", text)).split())
+    """The words of HTML, its formulas in one line."""
+    written = _MATH.sub(lambda math: html.escape(_line(ElementTree.fromstring(math[0]))), text)
+    return " ".join(html.unescape(_TAGS.sub("", written)).split())
 
 
-def search_data(found: list[Entry], say: Any) -> list[list[str]]:
-    """For the page: with the words for what an entry is."""
-    return [[title, say(kind), address, text] for title, kind, address, text in found]
+def _line(math: ElementTree.Element) -> str:
+    """A formula in one line: 1/√d, e^x."""
+    parts = [_line(part) for part in math]
+    match math.tag.rpartition("}")[2]:
+        case "mfrac":
+            return "/".join(parts)
+        case "msqrt":
+            return "√" + "".join(parts)
+        case "msup":
+            return "^".join(parts)
+        case "annotation":
+            return ""
+    return (math.text or "") + "".join(parts)

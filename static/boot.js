@@ -68,6 +68,17 @@
     },
   };
 
+  // On every page "/" leads to the search, unless something is typed, asked or shown within another page.
+  addEventListener("keydown", (event) => {
+    const { key, target, altKey, ctrlKey, metaKey } = event;
+    if (key !== "/" || altKey || ctrlKey || metaKey || root.classList.contains("embedded")) return;
+    if (target instanceof Element && target.closest("input, select, textarea, dialog")) return;
+    const link = document.querySelector('.top a[href="search.html"]:not([aria-current])');
+    if (!(link instanceof HTMLElement)) return;
+    event.preventDefault(); // some browsers look for text in the page
+    link.click();
+  });
+
   addEventListener("securitypolicyviolation", ({ blockedURI, effectiveDirective }) => {
     // The page's own policy lets its modules pass by their hashes, which old browsers do not find in an import map.
     if (effectiveDirective.startsWith("script-src")) note(blockedURI.startsWith("data") ? "old" : "blocked");

@@ -179,7 +179,8 @@ def test_every_page_has_the_one_policy_and_it_knows_every_script(site):
             if "src=" not in attributes and "application/json" not in attributes:
                 assert f"'{sha256(script)}'" in policy()
                 count += 1
-    lessons, others = list((site / "en").glob("lesson-*.html")), ("index", "teach", "course", "experiments", "search")
+    lessons = list((site / "en").glob("lesson-*.html"))
+    others = ("index", "teach", "course", "experiments", "search", "glossary")
     passes = list((site / "en").glob("pass-*.html"))
     assert lessons and passes
     assert count == (len(ROUTES) + len(others) + len(lessons) + len(passes)) * len(LANGUAGES)

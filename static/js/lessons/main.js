@@ -3,6 +3,7 @@
 import { all, byId } from "dom";
 import { follow } from "embed";
 import { exercises } from "lessons/exercise";
+import { pictures } from "lessons/glossary";
 import { marks } from "lessons/marks";
 import { search } from "lessons/search";
 import { TOOLS } from "toolbox";
@@ -13,6 +14,7 @@ window.twoRoutes.start(() => {
   follow();
   exercises(page.words);
   marks(page.words);
+  pictures();
   search(page.words);
   for (const place of all(document, "[data-tool]")) {
     const { tool = "", start = "{}" } = place.dataset;

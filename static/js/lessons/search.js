@@ -1,6 +1,6 @@
 // The search over lessons, glossary and steps: all of it lies in a script beside the page.
 
-import { byId, fill, h } from "dom";
+import { all, byId, fill, h } from "dom";
 
 const MOST = 40; // that are shown
 const EXACT = 30; // what a title is worth that is what is looked for
@@ -20,9 +20,28 @@ export function search(words) {
     history.replaceState(null, "", input.value ? `#${new URLSearchParams({ q: input.value })}` : " ");
   };
   input.addEventListener("input", show);
+  document.addEventListener("keydown", (event) => moveWith(event, input));
   input.value = new URLSearchParams(location.hash.slice(1)).get("q") ?? "";
   input.focus();
   show();
+}
+
+/**
+ * The arrow keys go through what was found, from where one types and back; Enter there opens the first.
+ * @param {KeyboardEvent} event
+ * @param {HTMLInputElement} input
+ */
+function moveWith(event, input) {
+  if (event.altKey || event.ctrlKey || event.metaKey || event.isComposing) return;
+  const places = [input, ...all(byId("hits", HTMLOListElement), "a")];
+  const at = places.findIndex((place) => place === document.activeElement);
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const typing = at === 0;
+  if (by && at >= 0) places[Math.min(Math.max(at + by, 0), places.length - 1)].focus();
+  else if (event.key === "Enter" && typing) places[1]?.click();
+  else if ((event.key === "Escape" || event.key === "/") && !typing) input.select();
+  else return;
+  event.preventDefault();
 }
 
 /**
