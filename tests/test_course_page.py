@@ -82,7 +82,7 @@ def test_what_was_read_and_answered_is_seen_on_the_course_and_can_be_forgotten(b
         page.goto(f"{place}/lesson-{lesson.name}.html")
         page.locator("button[data-right=true]").first.click()
         page.locator("[data-end]").scroll_into_view_if_needed()
-        page.wait_for_function("() => JSON.parse(localStorage.getItem('two-routes.course')).read.length")
+        page.wait_for_function("() => JSON.parse(localStorage.getItem('two-routes.course') ?? '{}').read?.length")
         page.goto(f"{place}/course.html")
         kept = page.locator(f'[data-lesson="{lesson.name}"] .kept')
         expect(kept).to_have_text(f" · {words('lesson.read')} · {words('lesson.answered', right=1, total=total)}")
